@@ -1,0 +1,2 @@
+// Package pawl makes tool calls with side effects safe for AI agents.
+package pawl

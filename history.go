@@ -1,0 +1,40 @@
+package pawl
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+)
+
+// EncodeEntry gives the bytes of an entry that stores keep and the chain covers.
+func EncodeEntry(e *Entry) ([]byte, error) { return json.Marshal(e) }
+
+// ChainHash links an entry to the one before it: SHA-256(previous hash, entry bytes).
+// The first entry's previous hash is empty.
+func ChainHash(prev, entry []byte) []byte {
+	h := sha256.New()
+	h.Write(prev)
+	h.Write(entry)
+	return h.Sum(nil)
+}
+
+// DecodeHistory reads stored entries, oldest first, and checks that they are numbered
+// from 1 without a gap and end in the given chain hash. Otherwise it returns ErrCorrupt.
+func DecodeHistory(stored [][]byte, chain []byte) ([]Entry, error) {
+	entries := make([]Entry, len(stored))
+	var hash []byte
+	for i, raw := range stored {
+		if err := json.Unmarshal(raw, &entries[i]); err != nil {
+			return nil, fmt.Errorf("history entry %d: %w", i+1, ErrCorrupt)
+		}
+		if entries[i].Seq != int64(i+1) {
+			return nil, fmt.Errorf("history entry %d is numbered %d: %w", i+1, entries[i].Seq, ErrCorrupt)
+		}
+		hash = ChainHash(hash, raw)
+	}
+	if !bytes.Equal(hash, chain) {
+		return nil, fmt.Errorf("history does not end in the operation's hash: %w", ErrCorrupt)
+	}
+	return entries, nil
+}

@@ -1,0 +1,33 @@
+package pawl
+
+import "context"
+
+// Observer is told what the executor does. Any function may be nil. Functions are
+// called on the executor's goroutines and must return quickly and never call back into
+// the executor. They see operations after the change is durable and must not alter them.
+type Observer struct {
+	// Changed: one transition was written.
+	Changed func(ctx context.Context, op *Operation, entry *Entry)
+	// Refused: a call was answered without an operation of its own.
+	Refused func(ctx context.Context, call *Call, env *Envelope)
+	// Replayed: a call was answered from an earlier operation's record.
+	Replayed func(ctx context.Context, call *Call, op *Operation)
+	// Alarm: a contract or the record turned out wrong and a person must look.
+	Alarm func(ctx context.Context, op *Operation, what Alarm)
+	// Failed: a background step could not be done; it is tried again.
+	Failed func(ctx context.Context, what string, err error)
+}
+
+// Alarm names something that must never happen and did.
+type Alarm string
+
+const (
+	// AlarmConflict: proof of the effect against a standing FAILED_NO_EFFECT.
+	AlarmConflict Alarm = "success_after_no_effect"
+	// AlarmKeyMismatch: the provider holds our key with other parameters.
+	AlarmKeyMismatch Alarm = "key_mismatch"
+	// AlarmDuplicate: the provider shows more than one effect.
+	AlarmDuplicate Alarm = "duplicate_seen"
+	// AlarmStaleEvidence: evidence came from a claim that is over; it was kept.
+	AlarmStaleEvidence Alarm = "stale_evidence"
+)
