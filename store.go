@@ -31,9 +31,10 @@ type Store interface {
 	// whose Due is zero or later than now, and those of other tools, are never touched.
 	Claim(ctx context.Context, c Claim) ([]*Operation, error)
 
-	// Renew extends the lease of an operation if its token is still the one given, and
-	// reports whether it was.
-	Renew(ctx context.Context, id ID, token int64, lease time.Time) (bool, error)
+	// Renew writes an operation's lease and due time if its token is still the one given,
+	// and reports whether it was. A zero lease releases the claim; due then says when a
+	// sweeper may take it. Version and history stay as they are.
+	Renew(ctx context.Context, id ID, token int64, lease, due time.Time) (bool, error)
 
 	// Get returns one operation of the tenant, or ErrNotFound, which also answers for
 	// operations of other tenants.
