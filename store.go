@@ -23,7 +23,8 @@ type Store interface {
 
 	// Apply writes one change: op's new State and the entry that explains it, in one
 	// transaction, if the stored version and token are still those of c.
-	// It returns ErrStale if they are not, ErrNotFound if there is no such operation.
+	// It returns ErrStale if they are not, ErrNotFound if there is no such operation, and
+	// ErrHeld if a claim that the operation takes up again is held by another one.
 	Apply(ctx context.Context, c *Change) error
 
 	// Claim gives due operations of the named tools to the caller: each gets c.Token and a
@@ -127,6 +128,8 @@ type Query struct {
 var (
 	// ErrStale: version or token moved on; read again and decide again.
 	ErrStale = errors.New("operation changed meanwhile")
+	// ErrHeld: the operation had let go of a claim, and another one holds it now.
+	ErrHeld = errors.New("claim is held by another operation")
 	// ErrNotFound: no such operation in this tenant.
 	ErrNotFound = errors.New("no such operation")
 	// ErrStoreFailed: an earlier I/O error closed the store to writes.
