@@ -228,3 +228,25 @@ type Decision struct {
 	// Version is the version of the operation that the person saw.
 	Version int64 `json:"version"`
 }
+
+// begun is the first entry of an operation's history.
+type begun struct {
+	entry Entry
+	raw   []byte
+}
+
+// newOperation is the state that Begin writes: the intent with its first permit.
+func newOperation(in *Intent, before []byte, now time.Time, lease time.Duration, worker string) (*Operation, *begun, error) {
+	in.Created = now
+	op := &Operation{Intent: *in, State: State{
+		Status: Pending, Version: 1, Token: newToken(), Lease: now.Add(lease), Due: now.Add(lease), Updated: now, Before: before,
+		Attempts: []Attempt{{N: 1, Kind: AttemptFirst, Permit: now, Worker: worker}},
+	}}
+	first := &begun{entry: Entry{Seq: 1, At: now, Event: string(EventBegin), By: worker, To: Pending, Attempt: 1}}
+	var err error
+	if first.raw, err = EncodeEntry(&first.entry); err != nil {
+		return nil, nil, fmt.Errorf("encode history: %w", err)
+	}
+	op.Chain = ChainHash(nil, first.raw)
+	return op, first, nil
+}

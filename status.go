@@ -45,20 +45,20 @@ const (
 type AttemptClass string
 
 const (
-	// NotSent: no request byte reached a peer that could act.
-	NotSent AttemptClass = "NOT_SENT"
-	// Rejected: the peer says, with an obligation behind it, that it did not act.
-	Rejected AttemptClass = "REJECTED"
-	// Ambiguous: bytes may have been acted on and nobody can say.
-	Ambiguous AttemptClass = "AMBIGUOUS"
-	// EffectPossible: the application ran and reported a failure without a no-effect contract.
-	EffectPossible AttemptClass = "EFFECT_POSSIBLE"
-	// Accepted: taken in, lands later.
-	Accepted AttemptClass = "ACCEPTED"
-	// Success: the response proves the effect.
-	Success AttemptClass = "SUCCEEDED"
-	// ResultLost: the effect exists, its result could not be read.
-	ResultLost AttemptClass = "RESULT_LOST"
+	// ClassNotSent: no request byte reached a peer that could act.
+	ClassNotSent AttemptClass = "NOT_SENT"
+	// ClassRejected: the peer says, with an obligation behind it, that it did not act.
+	ClassRejected AttemptClass = "REJECTED"
+	// ClassAmbiguous: bytes may have been acted on and nobody can say.
+	ClassAmbiguous AttemptClass = "AMBIGUOUS"
+	// ClassEffectPossible: the application ran and reported a failure without a no-effect contract.
+	ClassEffectPossible AttemptClass = "EFFECT_POSSIBLE"
+	// ClassAccepted: taken in, lands later.
+	ClassAccepted AttemptClass = "ACCEPTED"
+	// ClassSucceeded: the response proves the effect.
+	ClassSucceeded AttemptClass = "SUCCEEDED"
+	// ClassResultLost: the effect exists, its result could not be read.
+	ClassResultLost AttemptClass = "RESULT_LOST"
 )
 
 // Strength grades a proof of no effect, strongest first. The zero value is no proof.
@@ -102,7 +102,7 @@ const (
 	ReasonLateNews       Reason = "late_news"       // an answer that came after the wait
 	ReasonCandidate      Reason = "candidate"       // a look-alike that only a person can judge
 	ReasonDuplicateSeen  Reason = "duplicate_seen"  // the provider shows more than one
-	ReasonRowRefused     Reason = "row_refused"     // the stored row failed its check
+	ReasonReviewOpen     Reason = "review_open"     // only a person can find out
 )
 
 // Reasons of a call that was refused: nothing was sent for it.
@@ -121,6 +121,7 @@ const (
 	ReasonAttempts          Reason = "attempts"           // the cap on attempts for life is reached
 	ReasonSnapshot          Reason = "snapshot"           // the state before could not be read
 	ReasonStore             Reason = "store"              // the intent could not be made durable
+	ReasonBusy              Reason = "busy"               // the executor has as many open calls as it may
 	ReasonStopping          Reason = "stopping"           // the executor takes no new calls
 	ReasonRead              Reason = "read"               // a read: nothing is recorded
 )

@@ -10,6 +10,8 @@ import (
 type Tool struct {
 	Contract Contract
 	Port     Port
+
+	hash string // of the contract, once registered
 }
 
 // Port speaks to one provider about one tool. Its methods are called concurrently.

@@ -1,0 +1,94 @@
+package pawl
+
+import "time"
+
+// EventKind names what can happen to an operation.
+type EventKind string
+
+const (
+	EventBegin    EventKind = "begin"     // the intent and the first permit are recorded
+	EventRetry    EventKind = "retry"     // a permit after FAILED_NO_EFFECT
+	EventResend   EventKind = "resend"    // a permit after UNKNOWN: same bytes, same key
+	EventGiveBack EventKind = "give_back" // a permit returned unsent by its live holder
+	EventNoAnswer EventKind = "no_answer" // the wait for an answer ended; the attempt is still out
+	EventAnswer   EventKind = "answer"    // an attempt ended with evidence
+	EventTakeover EventKind = "takeover"  // another claim found a lapsed lease
+	EventProbe    EventKind = "probe"     // a probe was answered
+	EventFence    EventKind = "fence"     // a fence was answered
+	EventReview   EventKind = "review"    // no automatic move is left
+	EventDecide   EventKind = "decide"    // a named person decided
+)
+
+// Event is one thing that happened to an operation, as Step takes it.
+type Event struct {
+	Kind EventKind
+	// At is the store's time of the event; Asked the store's time at which a probe or
+	// fence was asked, which is what its answer speaks about.
+	At    time.Time
+	Asked time.Time
+	// By is who or what reports it.
+	By string
+	// Token is the claim of the reporter. It is not looked at for EventDecide.
+	Token int64
+	// NewToken starts a new claim: with EventRetry always, with EventTakeover where the
+	// store has not given one already.
+	NewToken int64
+	// Lease is the end of the reporter's claim after the event; zero releases it.
+	Lease time.Time
+
+	// Attempt is the number of the attempt that EventGiveBack, EventNoAnswer and
+	// EventAnswer speak of.
+	Attempt  int
+	Evidence *Evidence
+	Probe    *ProbeResult
+	Fence    *FenceResult
+	Decision *Decision
+	// Before replaces the snapshot with EventRetry; nil keeps it.
+	Before []byte
+	// Reason is why EventReview asks a person.
+	Reason Reason
+	Note   string
+}
+
+// Refusal is why Step does not make a transition. It is an answer, not a fault.
+type Refusal struct {
+	Event  EventKind
+	Status Status
+	Why    RefusalCode
+	Detail string
+}
+
+// RefusalCode names why an event may not change an operation.
+type RefusalCode string
+
+const (
+	// RefusedStale: the reporter's claim is over and it does not report a success.
+	RefusedStale RefusalCode = "stale_claim"
+	// RefusedStatus: the event has no place in this status.
+	RefusedStatus RefusalCode = "status"
+	// RefusedLease: the claim of another worker still runs.
+	RefusedLease RefusalCode = "lease_held"
+	// RefusedSend: the rules do not allow another request now.
+	RefusedSend RefusalCode = "send_not_allowed"
+	// RefusedEarly: absence cannot be concluded yet.
+	RefusedEarly RefusalCode = "too_early"
+	// RefusedVersion: the person saw another version.
+	RefusedVersion RefusalCode = "version"
+	// RefusedInput: the event lacks something.
+	RefusedInput RefusalCode = "input"
+)
+
+func (r *Refusal) Error() string {
+	s := string(r.Event) + " refused in " + string(r.Status) + ": " + string(r.Why)
+	if r.Detail != "" {
+		s += ": " + r.Detail
+	}
+	return s
+}
+
+// Transition is what Step decides.
+type Transition struct {
+	State  State
+	Entry  Entry
+	Alarms []Alarm
+}

@@ -1,0 +1,332 @@
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Options configure an Executor. The zero value of every field means its default.
+type Options struct {
+	// Worker names this process in the record; default host name, process id and a random part.
+	Worker string
+	// Secrets returns the live secrets of a tenant, the current one first; nil means plain hashes.
+	Secrets func(tenant string) []Secret
+	// Turn is the deadline of a call whose context has none; default 45 s.
+	Turn time.Duration
+	// Reserve is kept of every turn to report in; default 2 s.
+	Reserve time.Duration
+	// Lease is the length of a claim; default 30 s. It is renewed while its holder works.
+	Lease time.Duration
+	// SweepEvery is the pause between two looks for due operations; default 1 s.
+	SweepEvery time.Duration
+	// SweepBatch is how many operations the sweeper works on at once; default 16.
+	SweepBatch int
+	// MaxOpen bounds the calls that are open in this process; default 4096.
+	MaxOpen int
+	// Observers are told what happens.
+	Observers []*Observer
+	// Log takes what an operator should read; default slog.Default().
+	Log *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	def := func(v *time.Duration, to time.Duration) {
+		if *v <= 0 {
+			*v = to
+		}
+	}
+	def(&d.Turn, 45*time.Second)
+	def(&d.Reserve, 2*time.Second)
+	def(&d.Lease, 30*time.Second)
+	def(&d.SweepEvery, time.Second)
+	if d.SweepBatch <= 0 {
+		d.SweepBatch = 16
+	}
+	if d.MaxOpen <= 0 {
+		d.MaxOpen = 4096
+	}
+	if d.Log == nil {
+		d.Log = slog.Default()
+	}
+	if d.Worker == "" {
+		host, _ := os.Hostname()
+		var b [4]byte
+		rand.Read(b[:])
+		d.Worker = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), hex.EncodeToString(b[:]))
+	}
+	return d
+}
+
+// Executor makes each intended effect happen once. Its methods are safe for concurrent
+// use. It works on its store together with any number of other executors.
+//
+// Without Start it settles what it can inside each call's own turn; Start adds the
+// sweeper that settles the rest in the background.
+type Executor struct {
+	store Store
+	opts  Options
+
+	mu       sync.Mutex
+	tools    map[string]*Tool
+	flights  map[ID]*flight
+	stopping chan struct{} // closed by Stop: no new calls, no new sends
+	stopped  bool
+	sweeping bool
+	warned   bool
+
+	work  sync.WaitGroup // flights and the sweeper
+	base  context.Context
+	abort context.CancelFunc // gives up attempts that are still out
+}
+
+// New returns an executor on a store. The store stays the caller's to close, after Stop.
+func New(store Store, o *Options) *Executor {
+	base, abort := context.WithCancel(context.Background())
+	return &Executor{
+		store: store, opts: o.withDefaults(), tools: make(map[string]*Tool), flights: make(map[ID]*flight),
+		stopping: make(chan struct{}), base: base, abort: abort,
+	}
+}
+
+// Register adds tools. It refuses a contract that contradicts itself, a port that lacks
+// what its contract declares, and a name that is taken.
+func (e *Executor) Register(tools ...*Tool) error {
+	var errs []error
+	for _, t := range tools {
+		errs = append(errs, e.register(t))
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Executor) register(t *Tool) error {
+	if t == nil || t.Port == nil {
+		return errors.New("register: tool without a port")
+	}
+	if err := t.Contract.Validate(); err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	if part := lacks(t); part != "" {
+		return fmt.Errorf("register: tool %q declares a %s that its port cannot make", t.Contract.Tool, part)
+	}
+	own := &Tool{Contract: t.Contract.WithDefaults(), Port: t.Port}
+	own.hash = own.Contract.Hash()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, taken := e.tools[own.Contract.Tool]; taken {
+		return fmt.Errorf("register: tool %q is registered already", own.Contract.Tool)
+	}
+	e.tools[own.Contract.Tool] = own
+	return nil
+}
+
+// lacks names a part that a tool's contract declares and its port cannot make.
+func lacks(t *Tool) string {
+	if f, ok := t.Port.(*funcPort); ok {
+		return f.lacks(&t.Contract)
+	}
+	_, probes := t.Port.(Prober)
+	_, fences := t.Port.(Fencer)
+	_, reads := t.Port.(Snapshotter)
+	switch {
+	case t.Contract.Probe != nil && !probes:
+		return "probe"
+	case t.Contract.Fence != nil && !fences:
+		return "fence"
+	case t.Contract.Snapshot && !reads:
+		return "snapshot"
+	default:
+		return ""
+	}
+}
+
+func (e *Executor) tool(name string) *Tool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tools[name]
+}
+
+// Contracts returns the contracts of the registered tools, by name.
+func (e *Executor) Contracts() []Contract {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var list []Contract
+	for _, name := range slices.Sorted(maps.Keys(e.tools)) {
+		list = append(list, e.tools[name].Contract)
+	}
+	return list
+}
+
+// Do has the effect of a call happen once and answers inside the turn: the context's
+// deadline, or Options.Turn. The envelope is always true and complete. The error is nil
+// unless the executor itself could not do its work, such as when its store failed.
+//
+// The context's end does not end an attempt that is out: it is listened to, and its
+// answer settles the record.
+func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
+	t := e.tool(call.Tool)
+	if t == nil {
+		return e.refuse(ctx, &call, refusal(ReasonUnknownTool, plainText(call.Tool), "")), nil
+	}
+	id, err := Identify(&t.Contract, &call)
+	if err != nil {
+		var ce *CallError
+		if !errors.As(err, &ce) {
+			ce = &CallError{Reason: ReasonInvalidArguments, Err: err}
+		}
+		return e.refuse(ctx, &call, refusal(ce.Reason, t.Contract.Tool, ce.Error())), nil
+	}
+	turn := &turn{e: e, ctx: ctx, call: &call, tool: t, id: id, effect: effectText(&t.Contract, id)}
+	turn.deadline = time.Now().Add(e.opts.Turn)
+	if d, ok := ctx.Deadline(); ok {
+		turn.deadline = d
+	}
+	turn.end = turn.deadline.Add(-e.opts.Reserve)
+	var env *Envelope
+	if t.Contract.Class == Read {
+		env, err = turn.read()
+	} else {
+		env, err = turn.run()
+	}
+	if env.ActionTaken == Refused {
+		return e.refuse(ctx, &call, env), err
+	}
+	return *env, err
+}
+
+func (e *Executor) refuse(ctx context.Context, call *Call, env *Envelope) Envelope {
+	for _, o := range e.opts.Observers {
+		if o.Refused != nil {
+			o.Refused(ctx, call, env)
+		}
+	}
+	return *env
+}
+
+// Status reports an operation as its record stands. Another actor than the one that
+// began it sees the status without the result, unless the contract shares it.
+func (e *Executor) Status(ctx context.Context, tenant, actor string, id ID) (Envelope, error) {
+	op, err := e.store.Get(ctx, tenant, id)
+	if err != nil {
+		return Envelope{}, err
+	}
+	return *envelopeFor(op, actor, Reported), nil
+}
+
+// Settle records what a named person decided about an open operation. The error is a
+// *Refusal where the rules do not allow it, or ErrNotFound.
+func (e *Executor) Settle(ctx context.Context, tenant string, id ID, d Decision) (Envelope, error) {
+	op, err := e.store.Get(ctx, tenant, id)
+	if err != nil {
+		return Envelope{}, err
+	}
+	op, err = e.apply(ctx, op, &Event{Kind: EventDecide, At: e.now(ctx), By: "person " + d.Who, NewToken: newToken(), Decision: &d})
+	if err != nil {
+		return Envelope{}, err
+	}
+	if f := e.flight(id); f != nil {
+		f.publish(op)
+	}
+	return *Report(op), nil
+}
+
+// apply makes one transition durable. On a change by someone else meanwhile it reads the
+// operation again and lets the rules decide again.
+func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operation, error) {
+	for range 16 {
+		tr, err := Step(op, ev)
+		if err != nil {
+			return op, err
+		}
+		entry, err := EncodeEntry(&tr.Entry)
+		if err != nil {
+			return op, fmt.Errorf("encode history: %w", err)
+		}
+		next := &Operation{Intent: op.Intent, State: tr.State}
+		next.Chain = ChainHash(op.Chain, entry)
+		err = e.store.Apply(ctx, &Change{
+			ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: next.Status.Held(), Entry: entry,
+		})
+		if errors.Is(err, ErrStale) {
+			if op, err = e.store.Get(ctx, op.Tenant, op.ID); err != nil {
+				return next, err
+			}
+			continue
+		}
+		if err != nil {
+			return op, err
+		}
+		e.tell(ctx, next, tr)
+		return next, nil
+	}
+	return op, fmt.Errorf("operation %s: %w", op.ID, ErrStale)
+}
+
+func (e *Executor) tell(ctx context.Context, op *Operation, tr *Transition) {
+	for _, o := range e.opts.Observers {
+		if o.Changed != nil {
+			o.Changed(ctx, op, &tr.Entry)
+		}
+		for _, a := range tr.Alarms {
+			if o.Alarm != nil {
+				o.Alarm(ctx, op, a)
+			}
+		}
+	}
+	for _, a := range tr.Alarms {
+		e.opts.Log.LogAttrs(ctx, slog.LevelError, "alarm", slog.String("alarm", string(a)),
+			slog.String("operation", op.ID.String()), slog.String("tool", op.Tool), slog.String("key", op.Key.String()))
+	}
+}
+
+func (e *Executor) failed(ctx context.Context, what string, err error, op *Operation) {
+	for _, o := range e.opts.Observers {
+		if o.Failed != nil {
+			o.Failed(ctx, what, err)
+		}
+	}
+	attrs := []slog.Attr{slog.String("what", what), slog.Any("error", err)}
+	if op != nil {
+		attrs = append(attrs, slog.String("operation", op.ID.String()), slog.String("key", op.Key.String()))
+	}
+	e.opts.Log.LogAttrs(ctx, slog.LevelWarn, "background step failed", attrs...)
+}
+
+// now is the store's clock; the process's own where the store cannot be asked.
+func (e *Executor) now(ctx context.Context) time.Time {
+	t, err := e.store.Now(context.WithoutCancel(ctx))
+	if err != nil {
+		return time.Now()
+	}
+	return t
+}
+
+func newToken() int64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return int64(binary.LittleEndian.Uint64(b[:])>>1 | 1)
+}
+
+// secret is the current secret of a tenant.
+func (e *Executor) secret(tenant string) Secret {
+	if e.opts.Secrets == nil {
+		return Secret{}
+	}
+	if s := e.opts.Secrets(tenant); len(s) > 0 {
+		return s[0]
+	}
+	return Secret{}
+}

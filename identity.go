@@ -1,0 +1,326 @@
+package pawl
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// CanonicalVersion numbers the canonical rules. It is stored with every operation, so a
+// change of the rules never re-derives a key.
+const CanonicalVersion = 1
+
+// Identified is a call after its arguments were read: everything that depends on what
+// was asked for and nothing that depends on when.
+type Identified struct {
+	// Args are the parsed arguments, Canonical the same as canonical JSON.
+	Args      map[string]any
+	Canonical json.RawMessage
+	// Identity holds the canonical identity fields.
+	Identity map[string]any
+	// Scope is the contract's, or ScopeRun for a call without a step under ScopeStep.
+	Scope Scope
+	blob  Blob
+}
+
+// CallError is a fault of the call itself: nothing was recorded and nothing sent. Its
+// text names what and where and never a value.
+type CallError struct {
+	Reason Reason
+	// Field is the argument at fault, where there is one.
+	Field string
+	Err   error
+}
+
+func (e *CallError) Error() string { return e.Err.Error() }
+
+func (e *CallError) Unwrap() error { return e.Err }
+
+// maxLabel is the number of bytes that run, step, tenant and actor may have.
+const maxLabel = 256
+
+// Identify reads a call's arguments under a contract. Its error is a *CallError.
+func Identify(c *Contract, call *Call) (*Identified, error) {
+	for _, l := range []struct{ name, value string }{
+		{"run", call.Run}, {"parent run", call.ParentRun}, {"step", call.Step}, {"tenant", call.Tenant}, {"actor", call.Actor},
+	} {
+		if len(l.value) > maxLabel {
+			return nil, &CallError{Reason: ReasonInvalidArguments, Field: l.name, Err: fmt.Errorf("%s: %d bytes, at most %d are allowed", l.name, len(l.value), maxLabel)}
+		}
+	}
+	raw := call.Args
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	v, err := ParseJSON(raw)
+	if err != nil {
+		return nil, &CallError{Reason: ReasonInvalidArguments, Err: fmt.Errorf("arguments: %w", err)}
+	}
+	args, ok := v.(map[string]any)
+	if !ok {
+		return nil, &CallError{Reason: ReasonInvalidArguments, Err: fmt.Errorf("arguments: want a JSON object")}
+	}
+	id := &Identified{Args: args}
+	if id.Canonical, err = AppendJSON(make([]byte, 0, len(raw)+16), v); err != nil {
+		return nil, &CallError{Reason: ReasonInvalidArguments, Err: fmt.Errorf("arguments: %w", err)}
+	}
+	if c.Class == Read {
+		return id, nil
+	}
+	if id.Identity, err = identityOf(c, args, id.Canonical); err != nil {
+		return nil, err
+	}
+	return id, id.place(c, call)
+}
+
+func identityOf(c *Contract, args map[string]any, canonical []byte) (map[string]any, error) {
+	identity := make(map[string]any, max(len(c.Identity), 1))
+	if c.IdentityAll {
+		identity["arguments"] = string(canonical)
+	}
+	for i := range c.Identity {
+		f := &c.Identity[i]
+		v, err := f.Canonical(args)
+		if err != nil {
+			reason := ReasonInvalidArguments
+			if isMissing(err) {
+				reason = ReasonIdentityMissing
+			}
+			return nil, &CallError{Reason: reason, Field: f.Name, Err: err}
+		}
+		identity[f.Name] = v
+	}
+	return identity, nil
+}
+
+// place decides the scope and fills the blob.
+func (id *Identified) place(c *Contract, call *Call) error {
+	id.blob = Blob{ID: id.Identity, Tool: c.Tool, Tenant: call.Tenant}
+	id.Scope = c.Scope
+	switch c.Scope {
+	case ScopeBusiness:
+		return nil
+	case ScopeParentRun:
+		if call.ParentRun == "" {
+			return &CallError{Reason: ReasonRunRequired, Field: "parent_run", Err: fmt.Errorf("tool %q needs the id of the parent run from the host", c.Tool)}
+		}
+		id.blob.Run = call.ParentRun
+		return nil
+	}
+	if call.Run == "" {
+		return &CallError{Reason: ReasonRunRequired, Field: "run", Err: fmt.Errorf("tool %q needs a run id from the host", c.Tool)}
+	}
+	id.blob.Run = call.Run
+	if c.Scope == ScopeStep {
+		if call.Step == "" {
+			id.Scope = ScopeRun
+		} else {
+			id.blob.Step = call.Step
+		}
+	}
+	return nil
+}
+
+// Blob returns the bytes that the key of the given generation is made from.
+func (id *Identified) Blob(gen int) ([]byte, error) {
+	b := id.blob
+	b.Gen = gen
+	return b.Bytes()
+}
+
+// claims fills the digests by which a store keeps effects apart.
+func (id *Identified) claims(c *Contract, call *Call, in *Intent) error {
+	blob, err := id.Blob(0)
+	if err != nil {
+		return err
+	}
+	in.IdentityClaim = digest("identity", blob)
+	if c.Scope == ScopeStep || c.Repeat == RepeatExplicit && c.Scope == ScopeRun {
+		b := id.blob
+		b.Step = ""
+		anyStep, err := b.Bytes()
+		if err != nil {
+			return err
+		}
+		in.StepClaim = digest("step", anyStep)
+		if c.Repeat == RepeatExplicit && !(call.Again && call.Step != "") {
+			in.OnceClaim = digest("once", anyStep)
+		}
+	}
+	if len(c.Serialize) > 0 {
+		subject := make(map[string]any, len(c.Serialize))
+		for _, f := range c.Serialize {
+			subject[f] = id.Identity[f]
+		}
+		b, err := AppendJSON(nil, map[string]any{"subject": subject, "tenant": call.Tenant})
+		if err != nil {
+			return err
+		}
+		in.SubjectClaim = digest("subject", b)
+	}
+	return nil
+}
+
+func digest(kind string, b []byte) Digest {
+	h := sha256.New()
+	h.Write([]byte(kind))
+	h.Write([]byte{0})
+	h.Write(b)
+	return Digest(h.Sum(nil)[:16])
+}
+
+// compare tells a repeat's arguments from the ones that were recorded: guards are fields
+// that may not differ, free those that may and do.
+func (c *Contract) compare(earlier, now map[string]any) (guards, free []string) {
+	if c.IdentityAll {
+		return nil, nil
+	}
+	var identity []string
+	for _, f := range c.Identity {
+		identity = append(identity, f.sources()...)
+	}
+	e, n := without(earlier, identity), without(now, identity)
+	for _, path := range c.Free {
+		if !sameJSON(at(e, path), at(n, path)) {
+			free = append(free, strings.TrimPrefix(path, "/"))
+		}
+	}
+	e, n = without(e, c.Free), without(n, c.Free)
+	names := make(map[string]bool, len(e)+len(n))
+	for k := range e {
+		names[k] = true
+	}
+	for k := range n {
+		names[k] = true
+	}
+	for k := range names {
+		if !sameJSON(e[k], n[k]) {
+			guards = append(guards, k)
+		}
+	}
+	slices.Sort(guards)
+	slices.Sort(free)
+	return guards, free
+}
+
+// sources lists the argument names and JSON pointers that a field reads.
+func (f Field) sources() []string {
+	s := f.From
+	if len(s) == 0 {
+		s = []string{f.Name}
+	}
+	return f.Rule.sources(slices.Clone(s))
+}
+
+func (r Rule) sources(s []string) []string {
+	if r.With != "" {
+		s = append(s, r.With)
+	}
+	if r.Of != nil {
+		s = r.Of.sources(s)
+	}
+	return s
+}
+
+// without copies args down to the named places and leaves those out.
+func without(args map[string]any, paths []string) map[string]any {
+	out := make(map[string]any, len(args))
+	for k, v := range args {
+		out[k] = v
+	}
+	for _, p := range paths {
+		m, rest := out, pointer(p)
+		for len(rest) > 1 {
+			child, ok := m[rest[0]].(map[string]any)
+			if !ok {
+				break
+			}
+			fresh := make(map[string]any, len(child))
+			for k, v := range child {
+				fresh[k] = v
+			}
+			m[rest[0]] = fresh
+			m, rest = fresh, rest[1:]
+		}
+		if len(rest) == 1 {
+			delete(m, rest[0])
+		}
+	}
+	return out
+}
+
+// at is the value at an argument name or JSON pointer, nil where there is none.
+func at(args map[string]any, path string) any {
+	var v any = args
+	for _, name := range pointer(path) {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[name]
+	}
+	return v
+}
+
+// pointer splits an argument name or JSON pointer (RFC 6901) into member names.
+func pointer(path string) []string {
+	if !strings.HasPrefix(path, "/") {
+		return []string{path}
+	}
+	parts := strings.Split(path[1:], "/")
+	for i, p := range parts {
+		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(p)
+	}
+	return parts
+}
+
+// sameJSON compares two parsed values; numbers by value, missing like null.
+func sameJSON(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			w, ok := b[k]
+			if !ok || !sameJSON(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameJSON)
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && sameNumber(string(a), string(b))
+	default:
+		switch b.(type) {
+		case map[string]any, []any, json.Number:
+			return false
+		}
+		return a == b
+	}
+}
+
+// sameNumber compares by value where that is cheap, else by spelling.
+func sameNumber(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if len(a) > 64 || len(b) > 64 || hugeExponent(a) || hugeExponent(b) {
+		return false
+	}
+	x, ok1 := new(big.Rat).SetString(a)
+	y, ok2 := new(big.Rat).SetString(b)
+	return ok1 && ok2 && x.Cmp(y) == 0
+}
+
+func hugeExponent(s string) bool {
+	_, exp, ok := strings.Cut(strings.ToLower(s), "e")
+	return ok && len(strings.TrimLeft(exp, "+-0")) > 2
+}

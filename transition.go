@@ -1,0 +1,297 @@
+package pawl
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Step is the whole of the transition rules: the operation and what happened to it give
+// the new state, the history entry that explains it and the alarms it raises, or a
+// *Refusal. It has no clock, does no I/O and leaves op as it is.
+//
+// What it guarantees, whatever the order of events:
+//   - SUCCEEDED only on positive evidence, a key-exact probe or fence, or a named person.
+//   - FAILED_NO_EFFECT only if every permit ever given is accounted for.
+//   - A settled outcome is not overwritten, except that proof of the effect wins over
+//     FAILED_NO_EFFECT and raises an alarm.
+//   - Evidence of success is taken from anyone; everything else needs the current claim.
+func Step(op *Operation, ev *Event) (*Transition, error) {
+	s := &stepper{op: op, ev: ev, next: op.State}
+	s.next.Attempts = slices.Clone(op.Attempts)
+	if err := s.apply(); err != nil {
+		return nil, err
+	}
+	return s.finish(), nil
+}
+
+type stepper struct {
+	op     *Operation
+	ev     *Event
+	next   State
+	alarms []Alarm
+	note   string
+	// duplicate: the provider shows more than one effect, which stays open for a person.
+	duplicate bool
+}
+
+func (s *stepper) refuse(why RefusalCode, detail string) error {
+	return &Refusal{Event: s.ev.Kind, Status: s.op.Status, Why: why, Detail: detail}
+}
+
+func (s *stepper) apply() error {
+	current := s.ev.Token == s.op.Token
+	switch s.ev.Kind {
+	case EventRetry:
+		return s.retry()
+	case EventTakeover:
+		return s.takeover()
+	case EventDecide:
+		return s.decide()
+	case EventAnswer:
+		if !current && !provesEffect(s.ev.Evidence) {
+			return s.keepStale()
+		}
+		return s.answer()
+	case EventProbe:
+		if !current && !(s.ev.Probe != nil && s.ev.Probe.Outcome == Found) {
+			return s.refuse(RefusedStale, "")
+		}
+		return s.probe()
+	case EventResend, EventGiveBack, EventNoAnswer, EventFence, EventReview:
+		if !current {
+			return s.refuse(RefusedStale, "")
+		}
+	default:
+		return s.refuse(RefusedInput, "no such event")
+	}
+	switch s.ev.Kind {
+	case EventResend:
+		return s.resend()
+	case EventGiveBack:
+		return s.giveBack()
+	case EventNoAnswer:
+		return s.noAnswer()
+	case EventFence:
+		return s.fence()
+	default:
+		return s.review()
+	}
+}
+
+// finish sets what every transition sets: version, time, claim and due time, the entry.
+func (s *stepper) finish() *Transition {
+	n, ev := &s.next, s.ev
+	n.Version++
+	n.Updated = ev.At
+	if n.Status.Settled() {
+		n.Review, n.ReviewReason = time.Time{}, ReasonNone
+		if s.duplicate {
+			n.Review, n.ReviewReason = ev.At, ReasonDuplicateSeen
+		}
+	}
+	n.Lease = ev.Lease
+	if n.Status.Settled() && !wantsResult(n) {
+		n.Lease = time.Time{}
+	}
+	if ev.Token != s.op.Token && ev.NewToken == 0 && ev.Kind != EventDecide {
+		n.Lease = s.op.Lease // a reporter without a claim leaves the holder's alone
+		if n.Status.Settled() {
+			n.Lease = time.Time{}
+		}
+	}
+	n.Due = n.Lease
+	if n.Lease.IsZero() {
+		after := Operation{Intent: s.op.Intent, State: *n}
+		if m := Next(&after, ev.At); m.Kind != MoveNone {
+			n.Due = m.At
+		}
+	}
+	e := Entry{
+		Seq: n.Version, At: ev.At, Event: string(ev.Kind), By: ev.By, From: s.op.Status, To: n.Status, Reason: n.Reason,
+		Attempt: ev.Attempt, Probe: ev.Probe, Fence: ev.Fence, Decision: ev.Decision, Note: ev.Note,
+	}
+	if s.note != "" {
+		e.Note = strings.TrimSpace(s.note + " " + ev.Note)
+	}
+	if ev.Evidence != nil {
+		kept := *ev.Evidence
+		if n.Result != nil {
+			kept.Result = nil // the operation holds it
+			if kept.Class == ClassSucceeded {
+				kept.Body = nil
+			}
+		}
+		e.Evidence = &kept
+	}
+	return &Transition{State: *n, Entry: e, Alarms: s.alarms}
+}
+
+const noteStale = "kept as evidence, decides nothing"
+
+func provesEffect(e *Evidence) bool {
+	return e != nil && (e.Class == ClassSucceeded || e.Class == ClassResultLost)
+}
+
+// keepStale records evidence that came under a claim that is over: it decides nothing.
+func (s *stepper) keepStale() error {
+	if s.ev.Evidence == nil {
+		return s.refuse(RefusedInput, "no evidence")
+	}
+	s.note = noteStale
+	s.alarms = append(s.alarms, AlarmStaleEvidence)
+	return nil
+}
+
+func (s *stepper) attempt(n int) *Attempt {
+	if n < 1 || n > len(s.next.Attempts) {
+		return nil
+	}
+	return &s.next.Attempts[n-1]
+}
+
+// retry gives a permit after FAILED_NO_EFFECT: same key, next attempt.
+func (s *stepper) retry() error {
+	if s.op.Status != FailedNoEffect {
+		return s.refuse(RefusedStatus, "")
+	}
+	if !s.op.Reopens() {
+		return s.refuse(RefusedSend, "the outcome is definite")
+	}
+	if len(s.op.Attempts) >= s.op.Contract.MaxAttempts {
+		return s.refuse(RefusedSend, "the cap on attempts is reached")
+	}
+	if s.ev.NewToken == 0 || s.ev.Lease.IsZero() {
+		return s.refuse(RefusedInput, "a retry starts a claim")
+	}
+	s.next.Token = s.ev.NewToken
+	s.next.Status, s.next.Reason = Pending, ReasonNone
+	s.next.SettledBy = ""
+	if s.ev.Before != nil {
+		s.next.Before = s.ev.Before
+	}
+	s.permit(AttemptRetry)
+	return nil
+}
+
+// resend gives a permit after UNKNOWN: same stored bytes, same key. The status stays.
+func (s *stepper) resend() error {
+	if s.op.Status != Unknown {
+		return s.refuse(RefusedStatus, "")
+	}
+	if why := s.op.mayResend(s.ev.At); why != "" {
+		return s.refuse(RefusedSend, why)
+	}
+	if s.ev.Lease.IsZero() {
+		return s.refuse(RefusedInput, "a resend needs a claim")
+	}
+	s.permit(AttemptResend)
+	return nil
+}
+
+func (s *stepper) permit(kind AttemptKind) {
+	n := len(s.next.Attempts) + 1
+	s.next.Attempts = append(s.next.Attempts, Attempt{N: n, Kind: kind, Permit: s.ev.At, Worker: s.ev.By})
+	s.next.Probes = Probes{Count: s.next.Probes.Count, Last: s.next.Probes.Last}
+	s.ev.Attempt = n
+}
+
+// giveBack accounts for a permit whose live holder wrote nothing.
+func (s *stepper) giveBack() error {
+	a := s.attempt(s.ev.Attempt)
+	if a == nil || !a.Out() {
+		return s.refuse(RefusedStatus, "the attempt is not out")
+	}
+	a.Class, a.Strength, a.Proof, a.NoEffect, a.Ended = ClassNotSent, P1, "given_back", true, s.ev.At
+	if s.op.Status == Pending || s.op.Status == Unknown {
+		s.fold(ReasonGivenBack)
+	}
+	return nil
+}
+
+func (s *stepper) noAnswer() error {
+	a := s.attempt(s.ev.Attempt)
+	if a == nil || !a.Out() || !s.op.Status.Open() {
+		return s.refuse(RefusedStatus, "the attempt is not out")
+	}
+	s.next.Status, s.next.Reason = Unknown, ReasonNoAnswer
+	return nil
+}
+
+// takeover starts a new claim after a lapsed lease. What was out is lost: it may have
+// been sent.
+func (s *stepper) takeover() error {
+	if s.op.Status != Pending && s.op.Status != Unknown && !wantsResult(&s.op.State) {
+		return s.refuse(RefusedStatus, "")
+	}
+	switch {
+	case s.ev.NewToken != 0:
+		if s.op.Lease.After(s.ev.At) {
+			return s.refuse(RefusedLease, "")
+		}
+		s.next.Token = s.ev.NewToken
+	case s.ev.Token != s.op.Token:
+		return s.refuse(RefusedStale, "")
+	}
+	for i := range s.next.Attempts {
+		if a := &s.next.Attempts[i]; a.Out() {
+			a.Lost = true
+		}
+	}
+	if s.op.Status == Pending {
+		s.next.Status, s.next.Reason = Unknown, ReasonOwnerLost
+	}
+	return nil
+}
+
+func (s *stepper) review() error {
+	if s.op.Status != Unknown {
+		return s.refuse(RefusedStatus, "")
+	}
+	why := s.ev.Reason
+	if why == ReasonNone {
+		why = s.op.Reason
+	}
+	s.openReview(why)
+	return nil
+}
+
+func (s *stepper) openReview(why Reason) {
+	if s.next.Review.IsZero() {
+		s.next.Review = s.ev.At
+	}
+	s.next.ReviewReason = why
+}
+
+// decide takes a named person's word. "It did not happen" waits for quiescence too,
+// unless a waiver says why not.
+func (s *stepper) decide() error {
+	d := s.ev.Decision
+	if d == nil || strings.TrimSpace(d.Who) == "" || strings.TrimSpace(d.Why) == "" {
+		return s.refuse(RefusedInput, "a decision names who and why")
+	}
+	if d.Version != s.op.Version {
+		return s.refuse(RefusedVersion, "")
+	}
+	switch {
+	case s.op.Status == Unknown:
+	case s.op.Status == Pending && !s.op.Lease.After(s.ev.At):
+	case s.op.Status == FailedNoEffect && d.Happened:
+	case s.op.Status == Pending:
+		return s.refuse(RefusedLease, "an attempt is running")
+	default:
+		return s.refuse(RefusedStatus, "")
+	}
+	if d.Happened {
+		s.succeed(d.Result, d.Ref, ByPerson, ReasonPerson)
+	} else {
+		if !s.ev.At.After(s.op.SafeAt()) && strings.TrimSpace(d.Waiver) == "" {
+			return s.refuse(RefusedEarly, "a request may still land until "+s.op.SafeAt().UTC().Format(time.RFC3339))
+		}
+		s.noEffect(ReasonPerson, ByPerson)
+	}
+	if s.ev.NewToken != 0 {
+		s.next.Token = s.ev.NewToken // whoever still works on it has lost its claim
+	}
+	return nil
+}

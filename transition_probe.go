@@ -1,0 +1,114 @@
+package pawl
+
+// probe takes the answer to "did it happen?".
+func (s *stepper) probe() error {
+	p := s.ev.Probe
+	if p == nil || s.ev.Asked.IsZero() {
+		return s.refuse(RefusedInput, "no answer of a probe")
+	}
+	n := &s.next
+	if s.op.Status == Prepared || s.op.Status == Compensated {
+		return s.refuse(RefusedStatus, "")
+	}
+	spaced := n.Probes.Last.IsZero() || s.ev.Asked.Sub(n.Probes.Last) >= probeSpacing
+	n.Probes.Count++
+	n.Probes.Last, n.Probes.Outcome = s.ev.Asked, p.Outcome
+	switch p.Outcome {
+	case Found:
+		s.found(p)
+	case Absent:
+		if s.op.Status == Unknown {
+			s.absent(spaced)
+		}
+	case InProgress:
+		n.Probes.Absent = 0
+		if s.op.Status == Unknown {
+			n.Reason = ReasonInFlight
+		}
+	}
+	return nil
+}
+
+func (s *stepper) found(p *ProbeResult) {
+	if p.Count > 1 {
+		s.alarms = append(s.alarms, AlarmDuplicate)
+		s.note, s.duplicate = "more than one effect seen", true
+		if s.op.Status.Open() {
+			s.openReview(ReasonDuplicateSeen)
+		}
+		return
+	}
+	exact := p.Match == MatchKey || p.Match == MatchMarker ||
+		(s.op.Contract.Probe != nil && s.op.Contract.Probe.SoleWriter && s.op.SubjectClaim != Digest{})
+	switch {
+	case exact:
+		ref := ""
+		if len(p.Refs) == 1 {
+			ref = p.Refs[0]
+		}
+		s.succeed(p.Result, ref, ByProbe, ReasonProbeFound)
+	case s.op.Status == Unknown:
+		s.openReview(ReasonCandidate)
+	}
+}
+
+// absent counts only if an effect would have been visible when the probe was asked, and
+// settles only after quiescence where the contract calls it proof.
+func (s *stepper) absent(spaced bool) {
+	c, last := s.op.Contract, s.op.lastPermit()
+	visible := c.Landing
+	if c.Probe != nil {
+		visible += c.Probe.Lag
+	}
+	if spaced && s.ev.Asked.Sub(last) >= visible {
+		s.next.Probes.Absent++
+	}
+	if !s.ev.Asked.After(s.op.SafeAt()) || s.op.out() {
+		return
+	}
+	switch {
+	case !s.next.Probes.Fenced.IsZero():
+		s.noEffect(ReasonFenced, ByFence)
+	case c.Probe != nil && c.Probe.NegativeProof:
+		s.noEffect(ReasonAbsent, ByProbe)
+	}
+}
+
+// noEffect settles FAILED_NO_EFFECT by a rung that accounts for every permit at once.
+func (s *stepper) noEffect(why Reason, by SettledBy) {
+	for i := range s.next.Attempts {
+		s.next.Attempts[i].NoEffect = true
+	}
+	s.next.Status, s.next.Reason, s.next.SettledBy = FailedNoEffect, why, by
+}
+
+// fence takes the answer to "see to it that it never happens".
+func (s *stepper) fence() error {
+	f, c := s.ev.Fence, s.op.Contract
+	if f == nil || c.Fence == nil {
+		return s.refuse(RefusedInput, "no answer of a fence")
+	}
+	if s.op.Status != Unknown {
+		return s.refuse(RefusedStatus, "")
+	}
+	s.next.Probes.Tries++
+	switch f.Outcome {
+	case FenceFound:
+		s.succeed(f.Result, f.Ref, ByFence, ReasonProbeFound)
+	case FenceHeld:
+		s.next.Probes.Fenced = s.ev.At
+		if c.fenceIsFinal() {
+			s.noEffect(ReasonFenced, ByFence)
+		}
+	}
+	return nil
+}
+
+// fenceIsFinal reports whether a held fence outlives everything that may still arrive.
+func (c *Contract) fenceIsFinal() bool {
+	outlive := c.Flight + c.Pause
+	if c.NotAfter > 0 {
+		outlive = min(outlive, c.NotAfter)
+	}
+	return c.Fence.RefusesLater && c.Fence.Tombstone > outlive
+}
