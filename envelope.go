@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	_ "embed"
 	"encoding/json"
 	"time"
 )
@@ -56,3 +57,8 @@ const (
 	NewStep     NextAction = "new_step"
 	Stop        NextAction = "stop"
 )
+
+// EnvelopeSchema is the JSON Schema (2020-12) of Envelope.
+//
+//go:embed envelope.schema.json
+var EnvelopeSchema []byte

@@ -62,14 +62,13 @@ func Next(op *Operation, now time.Time) Move {
 		}
 	}
 	hope := op.out() // a late answer may still come
-	switch judged := op.asksAPerson() != ReasonNone; {
-	case judged:
-	case op.mayResend(now) == "":
+	switch {
+	case op.resendBarred(now) == "":
 		hope = true
-		if c.Probe == nil || op.Probes.Absent >= absentBeforeResend {
+		if op.resendReady() {
 			consider(MoveResend, op.nextResend())
 		}
-	case c.Fence != nil && op.fenceUseful():
+	case c.Fence != nil && op.fenceUseful() && op.asksAPerson() == ReasonNone:
 		hope = true
 		if !op.out() && (c.Probe == nil || op.Probes.Absent >= absentBeforeFence) {
 			consider(MoveFence, op.Updated.Add(backoff(op.Probes.Tries, fastCap)))
@@ -117,11 +116,20 @@ func (op *Operation) asksAPerson() Reason {
 	}
 }
 
-// mayResend says why no resend is allowed at the time, or "" where it is. Only a keyed
+// resendReady reports whether the probe, where there is one, has said absent often enough
+// since the last permit.
+func (op *Operation) resendReady() bool {
+	return op.Contract.Probe == nil || op.Probes.Absent >= absentBeforeResend
+}
+
+// resendBarred says why no resend is allowed from the time on, or "" where one is. Only a keyed
 // tool inside its key's retention, counted from the first permit, or a convergent one
 // inside its short horizon, whose subject lock keeps later changes out.
-func (op *Operation) mayResend(now time.Time) string {
+func (op *Operation) resendBarred(now time.Time) string {
 	c := op.Contract
+	if op.asksAPerson() != ReasonNone {
+		return "only a person can judge it"
+	}
 	if len(op.Attempts) >= c.MaxAttempts {
 		return "the cap on attempts is reached"
 	}

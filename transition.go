@@ -179,8 +179,11 @@ func (s *stepper) resend() error {
 	if s.op.Status != Unknown {
 		return s.refuse(RefusedStatus, "")
 	}
-	if why := s.op.mayResend(s.ev.At); why != "" {
+	if why := s.op.resendBarred(s.ev.At); why != "" {
 		return s.refuse(RefusedSend, why)
+	}
+	if !s.op.resendReady() {
+		return s.refuse(RefusedSend, "the probe has not said absent often enough")
 	}
 	if s.ev.Lease.IsZero() {
 		return s.refuse(RefusedInput, "a resend needs a claim")

@@ -18,7 +18,7 @@ func (s *stepper) answer() error {
 		return s.refuse(RefusedStatus, "the attempt has ended already")
 	}
 	if provesEffect(e) {
-		s.succeed(e.Result, e.Ref, s.answeredBy(a), s.answerReason(e))
+		s.succeed(e.Result, e.Ref, s.answeredBy(a), s.answerReason(e, a))
 		return nil
 	}
 	if !s.op.Status.Open() {
@@ -43,11 +43,11 @@ func (s *stepper) answeredBy(a *Attempt) SettledBy {
 	}
 }
 
-func (s *stepper) answerReason(e *Evidence) Reason {
+func (s *stepper) answerReason(e *Evidence, a *Attempt) Reason {
 	switch {
 	case e.Class == ClassResultLost:
 		return ReasonResultLost
-	case s.op.Status == Pending || s.op.Status == FailedNoEffect:
+	case s.op.Status == Pending || s.op.Status == FailedNoEffect || a.Kind == AttemptResend:
 		return ReasonConfirmed
 	default:
 		return ReasonLateNews
@@ -133,7 +133,8 @@ func (s *stepper) succeed(result []byte, ref string, by SettledBy, why Reason) {
 	n := &s.next
 	switch s.op.Status {
 	case Succeeded, Compensated:
-		if n.Result == nil && result != nil {
+		if wantsResult(n) && result != nil {
+			n.Reason = ReasonConfirmed
 			s.keepResult(result)
 		}
 		if n.Ref == "" {

@@ -63,7 +63,7 @@ func (s *stepper) absent(spaced bool) {
 	if spaced && s.ev.Asked.Sub(last) >= visible {
 		s.next.Probes.Absent++
 	}
-	if !s.ev.Asked.After(s.op.SafeAt()) || s.op.out() {
+	if !s.ev.Asked.After(s.op.SafeAt()) || s.op.out() || s.op.asksAPerson() != ReasonNone {
 		return
 	}
 	switch {
