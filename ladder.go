@@ -63,7 +63,7 @@ func Next(op *Operation, now time.Time) Move {
 	}
 	hope := op.out() // a late answer may still come
 	switch {
-	case op.resendBarred(now) == "":
+	case op.resendBarred(later(now, op.nextResend())) == "":
 		hope = true
 		if op.resendReady() {
 			consider(MoveResend, op.nextResend())
@@ -219,6 +219,13 @@ func (op *Operation) nextResend() time.Time {
 		from = op.Updated
 	}
 	return from.Add(backoff(len(op.Attempts)-1, fastCap))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // backoff is 1 s, 2 s, 4 s … and at most the given pause.
