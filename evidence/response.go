@@ -1,0 +1,89 @@
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// Response is a final answer as it was received. It is not safe for concurrent use.
+type Response struct {
+	Status int
+	Header http.Header
+	// Body is what was received, at most Options.MaxResponse bytes.
+	Body []byte
+	// Size is the number of bytes received, Cut whether there were more than are kept.
+	Size int64
+	Cut  bool
+	// BodyErr says why the body is not what the upstream meant to send: it ended early, or
+	// it is encoded in a way that nobody asked for.
+	BodyErr error
+
+	parsed  bool
+	value   any
+	jsonErr error
+}
+
+// ErrEncoded: the answer has a content encoding, though none was asked for.
+var ErrEncoded = errors.New("body has a content encoding")
+
+// ErrResponseTooLarge: the answer exceeds Options.MaxResponse.
+var ErrResponseTooLarge = errors.New("response is too large")
+
+// ErrUpgraded: the server switched to another protocol.
+var ErrUpgraded = errors.New("server switched protocols")
+
+// Intact is nil if the body is whole and readable as it is.
+func (r *Response) Intact() error {
+	if r.BodyErr != nil {
+		return fmt.Errorf("read body: %w", r.BodyErr)
+	}
+	if r.Cut {
+		return fmt.Errorf("read body: %w", ErrResponseTooLarge)
+	}
+	return nil
+}
+
+// JSON is the body as pawl.ParseJSON reads it. A body that is not intact has none, even
+// if the part that came would parse.
+func (r *Response) JSON() (any, error) {
+	if !r.parsed {
+		r.parsed = true
+		if r.jsonErr = r.Intact(); r.jsonErr == nil {
+			r.value, r.jsonErr = pawl.ParseJSONLimit(r.Body, len(r.Body))
+		}
+	}
+	return r.value, r.jsonErr
+}
+
+// SHA256 is the digest of the bytes received and kept, in hex.
+func (r *Response) SHA256() string {
+	sum := sha256.Sum256(r.Body)
+	return hex.EncodeToString(sum[:])
+}
+
+// readResponse reads the body to its end, or to one byte more than the limit. Whole
+// reports whether the end was seen, so that nothing of it is left on the connection.
+func readResponse(res *http.Response, limit int64) (r *Response, whole bool) {
+	r = &Response{Status: res.StatusCode, Header: res.Header}
+	if res.StatusCode < 200 {
+		r.BodyErr = ErrUpgraded
+		return r, false
+	}
+	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(res.Body, limit+1))
+	r.Size = int64(len(r.Body))
+	if r.Size > limit {
+		r.Body, r.Cut = r.Body[:limit], true
+	}
+	whole = r.BodyErr == nil && !r.Cut
+	if coding := res.Header.Get("Content-Encoding"); whole && coding != "" && !strings.EqualFold(coding, "identity") {
+		r.BodyErr = ErrEncoded
+	}
+	return r, whole
+}
