@@ -182,35 +182,54 @@ func (c Contract) WithDefaults() Contract {
 	return c
 }
 
-// Validate reports every contradiction in the contract, joined, each naming its field.
+// TermError is a contradiction in one term of a contract.
+type TermError struct {
+	// Tool is the contract's tool, Term the term as the contract file writes it, such as
+	// "retention" or "probe.lag", and Field the identity field at fault, if it is one.
+	Tool  string
+	Term  string
+	Field string
+	// What is wrong.
+	What string
+}
+
+// Error gives tool, term and reason on one line.
+func (e *TermError) Error() string {
+	if e.Field != "" {
+		return fmt.Sprintf("tool %q: %s: field %q: %s", e.Tool, e.Term, e.Field, e.What)
+	}
+	return fmt.Sprintf("tool %q: %s: %s", e.Tool, e.Term, e.What)
+}
+
+// Validate reports every contradiction in the contract, joined, each a *TermError.
 func (c Contract) Validate() error {
 	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("tool %q: "+format, append([]any{c.Tool}, args...)...))
+	bad := func(term, format string, args ...any) {
+		errs = append(errs, &TermError{Tool: c.Tool, Term: term, What: fmt.Sprintf(format, args...)})
 	}
 	d := c.WithDefaults()
 	if c.Tool == "" {
-		errs = append(errs, errors.New("tool: name is empty"))
+		bad("tool", "the name is empty")
 	}
 	switch d.Class {
 	case Read, Keyed, Convergent, Unsafe:
 	default:
-		bad("class: %q is none of read, keyed, convergent, unsafe", c.Class)
+		bad("class", "%q is none of read, keyed, convergent, unsafe", c.Class)
 	}
 	switch d.Scope {
 	case ScopeStep, ScopeRun, ScopeParentRun, ScopeBusiness:
 	default:
-		bad("scope: %q is none of step, run, parent_run, business", c.Scope)
+		bad("scope", "%q is none of step, run, parent_run, business", c.Scope)
 	}
 	switch d.Repeat {
 	case RepeatStep, RepeatExplicit:
 	default:
-		bad("repeat: %q is none of step, explicit", c.Repeat)
+		bad("repeat", "%q is none of step, explicit", c.Repeat)
 	}
 	switch d.AfterRejection {
 	case AfterRejectionReplay, AfterRejectionNewGeneration:
 	default:
-		bad("after_rejection: %q is none of replay, new_generation", c.AfterRejection)
+		bad("after_rejection", "%q is none of replay, new_generation", c.AfterRejection)
 	}
 	for _, t := range []struct {
 		name string
@@ -220,7 +239,7 @@ func (c Contract) Validate() error {
 		{"landing", c.Landing}, {"not_after", c.NotAfter}, {"retention", c.Retention}, {"convergent_for", c.ConvergentFor},
 	} {
 		if t.d < 0 {
-			bad("%s: %v is negative", t.name, t.d)
+			bad(t.name, "%v is negative", t.d)
 		}
 	}
 	if d.Class != Read {
@@ -231,45 +250,45 @@ func (c Contract) Validate() error {
 			}
 		}
 		if given != 1 {
-			bad("identity: want exactly one of a list of fields, none or all, got %d of them", given)
+			bad("identity", "want exactly one of a list of fields, none or all, got %d of them", given)
 		}
 		if d.Flight < d.Timeout+d.Linger {
-			bad("flight: %v is less than timeout + linger = %v, for which the connection stays open", d.Flight, d.Timeout+d.Linger)
+			bad("flight", "%v is less than timeout + linger = %v, for which the connection stays open", d.Flight, d.Timeout+d.Linger)
 		}
 	}
 	if c.Retention > 0 && d.Class != Keyed {
-		bad("retention: only a keyed tool has one, class is %s", d.Class)
+		bad("retention", "only a keyed tool has one, class is %s", d.Class)
 	}
 	if c.ConvergentFor > 0 && d.Class != Convergent {
-		bad("convergent_for: only a convergent tool resends by state, class is %s", d.Class)
+		bad("convergent_for", "only a convergent tool resends by state, class is %s", d.Class)
 	}
 	if c.ConvergentFor > 0 && len(c.Serialize) == 0 {
-		bad("convergent_for: needs serialize, or a resend could undo a later change of the same subject")
+		bad("convergent_for", "needs serialize, or a resend could undo a later change of the same subject")
 	}
 	if p := c.Probe; p != nil && p.Lag < 0 {
-		bad("probe.lag: %v is negative", p.Lag)
+		bad("probe.lag", "%v is negative", p.Lag)
 	}
 	if p := c.Probe; p != nil && p.SoleWriter && len(c.Serialize) == 0 {
-		bad("probe.sole_writer: needs serialize, or two operations of our own could be taken for each other")
+		bad("probe.sole_writer", "needs serialize, or two operations of our own could be taken for each other")
 	}
 	if f := c.Fence; f != nil && f.Tombstone < 0 {
-		bad("fence.tombstone: %v is negative", f.Tombstone)
+		bad("fence.tombstone", "%v is negative", f.Tombstone)
 	}
 	names := map[string]bool{}
 	for _, f := range c.Identity {
 		if f.Name == "" {
-			bad("identity: a field has no name")
+			bad("identity", "a field has no name")
 		} else if names[f.Name] {
-			bad("identity: field %q is named twice", f.Name)
+			bad("identity", "field %q is named twice", f.Name)
 		}
 		names[f.Name] = true
 		if err := f.validate(); err != nil {
-			bad("identity: field %q: %v", f.Name, err)
+			errs = append(errs, &TermError{Tool: c.Tool, Term: "identity", Field: f.Name, What: err.Error()})
 		}
 	}
 	for _, s := range c.Serialize {
 		if !names[s] {
-			bad("serialize: %q is no identity field", s)
+			bad("serialize", "%q is no identity field", s)
 		}
 	}
 	return errors.Join(errs...)
