@@ -13,7 +13,7 @@ func (s *stepper) answer() error {
 	if a.Class == "" {
 		a.Class, a.Strength, a.Proof, a.Code = e.Class, e.Strength, e.Proof, e.Code
 		a.Replayed, a.Ended, a.Lost = e.Replayed, s.ev.At, false
-		a.NoEffect = s.provesNoEffect(e, s.ev.Attempt)
+		a.NoEffect = a.NoEffect || s.provesNoEffect(e, s.ev.Attempt)
 	} else if !provesEffect(e) {
 		return s.refuse(RefusedStatus, "the attempt has ended already")
 	}
