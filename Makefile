@@ -1,0 +1,72 @@
+# Every target works from a fresh clone. They need Go and nothing else, except that race
+# and nightly also need a C compiler.
+
+FUZZTIME ?= 10s
+BENCHTIME ?= 1s
+BENCH ?= .
+
+# The linter is pinned here and nowhere else; it is no dependency of the module.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test race lint bench fuzz nightly
+
+help: ## This list
+	@echo 'usage: make TARGET [NAME=VALUE]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo 'example: make fuzz FUZZTIME=1m'
+
+demo: ## Lose answers and kill workers, and watch each effect happen once
+	go run ./cmd/pawl demo
+
+test: ## Vet and test everything
+	go vet ./...
+	go test ./...
+
+race: ## Test everything under the race detector
+	go test -race -count=1 -timeout=30m ./...
+
+lint: ## Format, vet, static analysis, and go.mod as the code needs it
+	@unformatted=$$(gofmt -l .) && test -z "$$unformatted" || { echo "run gofmt -w on: $$unformatted" >&2; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	go mod tidy -diff
+
+bench: ## Run benchmarks (BENCH=pattern, BENCHTIME=1s), each beside its "bare" sibling as a ratio
+	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem ./... | awk "$$RATIOS"
+
+fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
+	@listed=$$(go test -list='^Fuzz' ./...) || { echo "$$listed" >&2; exit 1; }; \
+	echo "$$listed" | awk '/^Fuzz/ { name[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 }' | \
+	while read -r package target; do \
+		echo "fuzz $$package $$target"; \
+		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5s "$$package" </dev/null || exit 1; \
+	done
+
+nightly: ## Race detector with 5,000 runs of each property, then 5 minutes of each fuzz target
+	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...
+	$(MAKE) fuzz FUZZTIME=5m
+
+# A benchmark that has a sub-benchmark "bare" is measured against it: BenchmarkCall/pawl/64
+# against BenchmarkCall/bare/64. The ratio is one of speeds from the same run, so it means
+# the same on a fast machine and on a slow one.
+define RATIOS
+{ print; fflush() }
+/^FAIL/ { failed = 1 }
+/^Benchmark.* ns\/op/ { name = $$1; sub(/-[0-9]+$$/, "", name); took[name] = $$3; order[n++] = name }
+END {
+	for (i = 0; i < n; i++) {
+		parts = split(order[i], part, "/")
+		for (j = 2; j <= parts; j++) {
+			if (part[j] == "bare") continue
+			bare = part[1]
+			for (k = 2; k <= parts; k++) bare = bare "/" (k == j ? "bare" : part[k])
+			if (bare in took) printf "%-60s %6.2f x the speed of bare\n", order[i], took[bare] / took[order[i]]
+		}
+	}
+	exit failed || n == 0
+}
+endef
+export RATIOS
