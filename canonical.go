@@ -33,8 +33,12 @@ func (e *FieldError) at(place string) *FieldError {
 	return e.in(place)
 }
 
-// canonical maps a value to its canonical form, nil for an empty one.
+// canonical maps a value to its canonical form, nil for an empty one. Null and "" are
+// empty under every rule.
 func (r *Rule) canonical(v any, in *reading) (any, *FieldError) {
+	if v == nil || v == "" {
+		return nil, nil
+	}
 	switch r.Kind {
 	case RuleText, "", RuleRaw, RuleUpper, RuleLower, RuleEnum:
 		return r.text(v, in)
@@ -248,10 +252,7 @@ func (r *Rule) elements(list []any, in *reading) ([]any, *FieldError) {
 	out := make([]any, len(list))
 	for i, v := range list {
 		var err *FieldError
-		if v != nil {
-			out[i], err = r.canonical(v, in)
-		}
-		if err == nil && out[i] == nil {
+		if out[i], err = r.canonical(v, in); err == nil && out[i] == nil {
 			err = fault("the element is null or empty")
 		}
 		if err != nil {

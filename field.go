@@ -103,9 +103,6 @@ func (f *Field) canonical(args map[string]any) (any, *FieldError) {
 	}
 	for _, place := range places {
 		v, _ := lookup(args, place)
-		if v == nil {
-			continue
-		}
 		canonical, err := f.Rule.canonical(v, &in)
 		if err != nil {
 			return nil, err.at(place)
