@@ -103,15 +103,14 @@ type faulty struct {
 
 // faults arms the connections of one Transport.
 type faults struct {
-	refuse atomic.Bool // Write takes no byte and fails with EPIPE
-	hold   atomic.Bool // Write passes all bytes on and then stays until the connection is closed
-	held   chan struct{}
+	refuse atomic.Bool          // Write takes no byte and fails with EPIPE
+	hold   atomic.Bool          // Write passes all bytes on and then stays until the connection is closed
+	free   atomic.Int64         // so many writes are not held
 	closed func(c *net.TCPConn) // called before each close
 }
 
 // install puts the faults under the Transport's connections.
 func (f *faults) install(tr *Transport) {
-	f.held = make(chan struct{}, 64)
 	dial := tr.dial
 	tr.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
@@ -127,8 +126,7 @@ func (c *faulty) Write(p []byte) (int, error) {
 		return 0, &net.OpError{Op: "write", Err: syscall.EPIPE}
 	}
 	n, err := c.TCPConn.Write(p)
-	if err == nil && c.faults.hold.Load() {
-		c.faults.held <- struct{}{}
+	if err == nil && c.faults.hold.Load() && c.faults.free.Add(-1) < 0 {
 		<-c.gone
 		return n, errors.New("closed meanwhile")
 	}

@@ -78,7 +78,7 @@ func TestHTTP1(t *testing.T) {
 			server: func(c *rawConn) { c.exec(); c.reset() },
 			want:   executed,
 		},
-		{name: "H12-H14 executed and silent until the deadline", deadline: 80 * time.Millisecond, server: silent, want: executed},
+		{name: "H12 H13 H14 executed and silent until the deadline", deadline: 80 * time.Millisecond, server: silent, want: executed},
 		{
 			name: "H16 never reads 32 MiB", deadline: 150 * time.Millisecond,
 			options: &Options{MaxRequest: 64 << 20}, request: func(r *Request) { r.Body = large },

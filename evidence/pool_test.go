@@ -1,0 +1,286 @@
+package evidence
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// echoing answers every measured request with its own number, on any connection.
+func echoing(c *rawConn) {
+	for c.exec() {
+		c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	}
+}
+
+func attempt(t *testing.T, tr *Transport, url string) *Observation {
+	t.Helper()
+	o := tr.Attempt(within(t, 5*time.Second), post(url))
+	if o.Err != nil || o.Response == nil {
+		t.Fatalf("attempt: got %v, want an answer", o.Err)
+	}
+	return o
+}
+
+func reused(o *Observation) bool { return slices.Contains(o.Trace, "reused") }
+
+func TestPoolReusesHealthyConnections(t *testing.T) {
+	t.Parallel()
+	plain := serveRaw(t, echoing)
+	h2 := serveH2(t, func(c *h2Conn) { c.then() })
+	for name, url := range map[string]string{"HTTP 1.1": "http://" + plain.addr(), "HTTP 2": "https://" + h2.addr()} {
+		t.Run(name, func(t *testing.T) {
+			tr := transport(t, &Options{TLS: trusting(), IdleTimeout: time.Minute})
+			for i := range 20 {
+				o := attempt(t, tr, url)
+				if reused(o) != (i > 0) {
+					t.Fatalf("attempt %d: reused got %v, want %v", i, reused(o), i > 0)
+				}
+			}
+		})
+	}
+}
+
+func TestPoolGivesConnectionsToOneAttempt(t *testing.T) {
+	t.Parallel()
+	var inUse, most atomic.Int64
+	both := make(chan struct{})
+	h2 := serveH2(t, func(c *h2Conn) {
+		id := c.exec()
+		if n := inUse.Add(1); n == 2 {
+			close(both)
+		}
+		most.Add(1)
+		<-both // neither is answered before both are on the wire
+		c.answer(id, "200", "ok")
+		c.then()
+	})
+	tr := transport(t, &Options{TLS: trusting()})
+	done := make(chan *Observation)
+	for range 2 {
+		go func() { done <- tr.Attempt(within(t, 5*time.Second), post("https://"+h2.addr())) }()
+	}
+	for range 2 {
+		if o := <-done; o.Err != nil {
+			t.Errorf("attempt: got %v, want an answer", o.Err)
+		}
+	}
+	if most.Load() != 2 {
+		t.Errorf("connections: got %d, want 2", most.Load())
+	}
+}
+
+func TestPoolDropsDoubtfulConnections(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]func(c *rawConn){
+		"NE14 a second answer behind the first": func(c *rawConn) { c.exec(); c.say(okAnswer + okAnswer); c.untilGone() },
+		"NE14 a byte behind the answer":         func(c *rawConn) { c.exec(); c.say(okAnswer + "x"); c.untilGone() },
+		"server says close": func(c *rawConn) {
+			c.exec()
+			c.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+			c.untilGone()
+		},
+		"body until the end of the connection": func(c *rawConn) { c.exec(); c.say("HTTP/1.0 200 OK\r\n\r\nok") },
+		"answer before the body was read":      func(c *rawConn) { c.head(); c.say(okAnswer); c.park() },
+		"server closed after the answer":       func(c *rawConn) { c.exec(); c.say(okAnswer) },
+		"protocol switched": func(c *rawConn) {
+			c.exec()
+			c.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+			c.untilGone()
+		},
+		"answer larger than the limit": func(c *rawConn) {
+			c.exec()
+			c.say("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n")
+			c.say(string(make([]byte, 5000)))
+			c.untilGone()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var conns atomic.Int64
+			s := serveRaw(t, func(c *rawConn) {
+				conns.Add(1)
+				script(c)
+			})
+			tr := transport(t, &Options{MaxResponse: 1000, MaxRequest: 64 << 20})
+			r := post("http://" + s.addr())
+			if name == "answer before the body was read" {
+				r.Body = make([]byte, 32<<20)
+			}
+			for i := range 2 {
+				o := tr.Attempt(within(t, 5*time.Second), r)
+				if o.Response == nil {
+					t.Fatalf("attempt %d: got %v, want an answer", i, o.Err)
+				}
+				if name == "server closed after the answer" {
+					tr.pool.awaitEnd("http://" + s.addr())
+				}
+			}
+			if got := conns.Load(); got != 2 {
+				t.Errorf("connections: got %d, want 2", got)
+			}
+		})
+	}
+}
+
+// awaitEnd waits until the idle connections to a host are known to be dead.
+func (p *pool) awaitEnd(host string) {
+	p.mu.Lock()
+	list := slices.Clone(p.idle[host])
+	p.mu.Unlock()
+	for _, c := range list {
+		for c.usable() {
+			<-c.wire.changed
+		}
+	}
+}
+
+func TestPoolLimits(t *testing.T) {
+	t.Parallel()
+	s := serveRaw(t, echoing)
+	base := "http://" + s.addr()
+	idle := func(tr *Transport) int {
+		tr.pool.mu.Lock()
+		defer tr.pool.mu.Unlock()
+		return len(tr.pool.idle[base])
+	}
+	t.Run("idle connections are closed in time", func(t *testing.T) {
+		t.Parallel()
+		tr := transport(t, &Options{IdleTimeout: 20 * time.Millisecond})
+		gone := make(chan struct{})
+		f := faults{closed: func(*net.TCPConn) { close(gone) }}
+		f.install(tr)
+		attempt(t, tr, base)
+		<-gone
+		if got := idle(tr); got != 0 {
+			t.Errorf("idle: got %d, want 0", got)
+		}
+	})
+	t.Run("no more idle connections than the limit", func(t *testing.T) {
+		t.Parallel()
+		tr := transport(t, &Options{MaxIdlePerHost: 1, IdleTimeout: time.Minute})
+		var all []*conn
+		u, _ := parseURL(base)
+		for range 3 {
+			c, err := tr.take(t.Context(), u, &recorder{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, c)
+		}
+		for _, c := range all {
+			tr.pool.put(c)
+		}
+		if got := idle(tr); got != 1 {
+			t.Errorf("idle: got %d, want 1", got)
+		}
+	})
+	t.Run("closed transport makes no connection", func(t *testing.T) {
+		t.Parallel()
+		tr := transport(t, nil)
+		attempt(t, tr, base)
+		tr.Close()
+		tr.Close()
+		o := tr.Attempt(t.Context(), post(base))
+		if e := Classify(o, nil, 1); e.Proof != "no_connection" || idle(tr) != 0 {
+			t.Errorf("got %s with %d idle, want no_connection and none", e.Proof, idle(tr))
+		}
+	})
+	t.Run("closed while an attempt is out", func(t *testing.T) {
+		t.Parallel()
+		tr := transport(t, nil)
+		s := serveRaw(t, func(c *rawConn) {
+			c.exec()
+			tr.Close()
+			c.say(okAnswer)
+			c.untilGone() // returns only if the client closes
+		})
+		attempt(t, tr, "http://"+s.addr())
+		s.settle()
+	})
+}
+
+func TestWireEarlyAnswer(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer far.Close()
+	w := newWire(near, 0)
+	defer w.Close()
+	go func() {
+		far.Write([]byte("unasked"))
+		buf := make([]byte, 16)
+		for range 2 {
+			far.Read(buf)
+		}
+	}()
+	w.begin(nil)
+	w.Read(make([]byte, 16))
+	w.Write([]byte("request"))
+	if _, early := w.finish(false); !early {
+		t.Errorf("early: got false, want true: bytes came before the request")
+	}
+	w.begin(nil)
+	w.Write([]byte("request"))
+	if begun, early := w.finish(false); early || begun != 7 {
+		t.Errorf("got early %v and %d bytes, want a quiet exchange of 7", early, begun)
+	}
+}
+
+func TestWireWritesNothingOnceOver(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	near, far := net.Pipe()
+	defer far.Close()
+	w := newWire(near, -1)
+	defer w.Close()
+	w.begin(ctx.Done())
+	cancel()
+	if n, err := w.Write([]byte("late")); n != 0 || err == nil {
+		t.Errorf("write after the end of the context: got %d and %v, want 0 and an error", n, err)
+	}
+	if begun, _ := w.seal(); begun != 0 {
+		t.Errorf("begun: got %d, want 0", begun)
+	}
+}
+
+// stuck is a connection whose Write waits and then takes nothing.
+type stuck struct {
+	net.Conn
+	entered, release chan struct{}
+}
+
+func (s stuck) Write([]byte) (int, error) {
+	s.entered <- struct{}{}
+	<-s.release
+	return 0, net.ErrClosed
+}
+
+func TestWireTakesNothingBackFromAnotherAttempt(t *testing.T) {
+	t.Parallel()
+	s := stuck{entered: make(chan struct{}), release: make(chan struct{}, 2)}
+	w := newWire(s, -1)
+	done := make(chan struct{}, 2)
+	write := func() {
+		w.Write([]byte("12345"))
+		done <- struct{}{}
+	}
+	go write() // a frame of the connection, before the hand-over
+	<-s.entered
+	w.begin(nil)
+	go write()
+	<-s.entered
+	if begun, _ := w.finish(true); begun != 5 {
+		t.Errorf("begun while both are in progress: got %d, want 5", begun)
+	}
+	w.begin(nil)
+	s.release <- struct{}{}
+	s.release <- struct{}{}
+	<-done
+	<-done
+	if begun, _ := w.seal(); begun != 0 {
+		t.Errorf("begun in a new attempt: got %d, want 0", begun)
+	}
+}
