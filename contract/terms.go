@@ -1,0 +1,231 @@
+package contract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// rules compiles what is declared about answers.
+func (c *compiler) rules(t *tool, path string) {
+	k := &t.terms
+	r := &t.rules
+	r.success = c.predicate(path+"/success", k.Success, inAnswer)
+	r.accepted = c.predicate(path+"/accepted", k.Accepted, inAnswer)
+	r.onMismatch = c.predicate(path+"/on_mismatch", k.OnMismatch, inAnswer)
+	r.onConcurrent = c.predicate(path+"/on_concurrent", k.OnConcurrent, inAnswer)
+	r.replaySignal = c.predicate(path+"/replay_signal", k.ReplaySignal, inAnswer)
+	shape := k.ErrorShape
+	if shape == "" && t.upstream != nil {
+		shape = t.upstream.terms.ErrorShape
+	}
+	r.errorShape = c.predicate(path+"/error_shape", shape, inAnswer)
+	conventions := k.Conventions
+	if conventions == "" && t.upstream != nil {
+		conventions = t.upstream.terms.Conventions
+	}
+	t.contract.Conventions = conventions == "http"
+	for i, n := range k.NoEffect {
+		at := item(path+"/no_effect", i)
+		if _, long := c.values[at+"/when"]; long {
+			at += "/when"
+		}
+		r.noEffect = append(r.noEffect, noEffectRule{c.predicate(at, n.When, inAnswer), n.Transient})
+	}
+	r.result = c.expression(path+"/result", k.Result, inAnswer, nil)
+	r.ref = c.locator(path+"/result_ref", k.ResultRef)
+	if d := k.OnDuplicate; d != nil {
+		at := path + "/on_duplicate"
+		r.duplicate = &duplicateRule{when: c.predicate(at+"/when", d.When, inAnswer), id: c.locator(at+"/conflict_with_id", d.ConflictWithID)}
+		if d.Read != nil {
+			r.duplicate.read = c.request(at+"/read", d.Read, t.upstream, inFollowUp, true, nil)
+			c.readsOnly(at+"/read", d.Read)
+		}
+	}
+	r.needsBody = t.request.body != nil
+	if k.NeedsBody != nil {
+		if *k.NeedsBody && t.request.body == nil {
+			c.fail(path+"/needs_body", "the request has no body")
+		}
+		r.needsBody = *k.NeedsBody
+	}
+	r.expectBody = strings.HasPrefix(string(k.ResultRef), "/") || strings.Contains(string(k.ResultRef), "response.body") ||
+		strings.Contains(string(k.Result), "response.body")
+}
+
+func (c *compiler) readsOnly(path string, t *requestTerms) {
+	if t.Method == "PUT" || t.Method == "PATCH" || t.Method == "DELETE" {
+		c.fail(path+"/method", "%s changes something: this request only reads", t.Method)
+	}
+}
+
+// reconciliation compiles probe, fence and snapshot.
+func (c *compiler) reconciliation(t *tool, path string) {
+	if p := t.terms.Probe; p != nil {
+		at := path + "/probe"
+		t.probe = &probe{
+			request:    c.request(at+"/request", &p.Request, t.upstream, inFollowUp, true, nil),
+			by:         pawl.MatchKind(p.By),
+			match:      c.expression(at+"/match", p.Match, inAnswer, nil),
+			complete:   c.predicate(at+"/complete", p.Complete, inAnswer),
+			absent:     c.predicate(at+"/absent", p.Absent, inAnswer),
+			inProgress: c.predicate(at+"/in_progress", p.InProgress, inAnswer),
+			result:     c.expression(at+"/result", p.Result, inMatch, nil),
+			reference:  c.expression(at+"/ref", p.Ref, inMatch, nil),
+		}
+		c.readsOnly(at+"/request", &p.Request)
+		if (p.By == "key" || p.By == "marker") && t.probe.match != nil && !t.probe.match.usesKey && !usesKey(t.probe.request) {
+			c.fail(at+"/by", "by: %s, but neither match nor the request mentions key: whatever it finds could be anybody's", p.By)
+		}
+		if p.NegativeProof != "" && p.Lag == nil {
+			c.fail(at+"/negative_proof", "needs lag: say how long until an effect is visible to the probe (0 if at once)")
+		}
+	}
+	if f := t.terms.Fence; f != nil {
+		at := path + "/fence"
+		t.fence = &fence{
+			request:   c.request(at+"/request", &f.Request, t.upstream, inFollowUp, false, nil),
+			held:      c.predicate(at+"/held", f.Held, inAnswer),
+			found:     c.predicate(at+"/found", f.Found, inAnswer),
+			result:    c.expression(at+"/result", f.Result, inAnswer, nil),
+			reference: c.expression(at+"/ref", f.Ref, inAnswer, nil),
+		}
+		if f.Tombstone > 0 && !f.RefusesLater {
+			c.fail(at+"/tombstone", "a tombstone refuses later arrivals: add refuses_later: true, or remove it")
+		}
+		if f.RefusesLater && f.Tombstone == 0 {
+			c.fail(at+"/refuses_later", "for how long? add tombstone, such as 24h")
+		}
+	}
+	if s := t.terms.Snapshot; s != nil {
+		at := path + "/snapshot"
+		t.before = &snapshot{
+			request: c.request(at+"/request", &s.Request, t.upstream, inRequest, true, nil),
+			result:  c.expression(at+"/result", s.Result, inAnswer, nil),
+		}
+		c.readsOnly(at+"/request", &s.Request)
+	}
+}
+
+func usesKey(r *request) bool {
+	uses := func(p *program) bool { return p != nil && p.usesKey }
+	for _, q := range r.query {
+		if uses(q.expr) {
+			return true
+		}
+	}
+	for _, e := range r.exprs {
+		if uses(e) {
+			return true
+		}
+	}
+	inParts := func(parts []part) bool {
+		return slices.ContainsFunc(parts, func(p part) bool { return uses(p.expr) })
+	}
+	for _, h := range r.headers {
+		if inParts(h) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.path, inParts)
+}
+
+// lateHeaders checks the carriers of deadline and not-after.
+func (c *compiler) lateHeaders(t *tool, path string) {
+	late := map[string]bool{}
+	check := func(at, name string) {
+		canonical, ok := c.header(at, name)
+		if !ok {
+			return
+		}
+		if _, taken := t.request.headers[canonical]; taken || late[canonical] || slices.ContainsFunc(t.attach, func(a carrierTerms) bool {
+			return a.Carrier == "header" && strings.EqualFold(a.Name, canonical)
+		}) {
+			c.fail(at, "header %s is set elsewhere too", canonical)
+		}
+		late[canonical] = true
+	}
+	if n := t.terms.NotAfter; n != nil && n.Header != "" {
+		check(path+"/not_after/header", n.Header)
+	}
+	d := t.terms.DeadlineTo
+	if d == nil {
+		return
+	}
+	at := path + "/deadline_to"
+	switch {
+	case (d.Header == "") == (d.JSONPointer == ""):
+		c.fail(at, "want one of header and json_pointer")
+	case d.Header != "":
+		check(at+"/header", d.Header)
+	case !strings.HasPrefix(d.JSONPointer, "/") || d.JSONPointer == "/":
+		c.fail(at+"/json_pointer", "want a JSON pointer into the body, such as /options/deadline")
+	case d.Format != "" && d.Format != "rfc3339":
+		c.fail(at+"/format", "a body is computed once and sent again as it is, so it can only carry a point in time: write rfc3339, or use a header")
+	case t.request.body == nil:
+		c.fail(at+"/json_pointer", "the request has no body")
+	}
+}
+
+// combinations refuses what contradicts itself or cannot be safe.
+func (c *compiler) combinations(t *tool, path string) {
+	k := &t.terms
+	at := func(name string) string { return member(path, name) }
+	switch k.Class {
+	case "keyed":
+		if k.Key == nil {
+			c.fail(at("class"), "class keyed needs key: where does the provider take our key?")
+		}
+	case "read":
+		for _, name := range []string{
+			"identity", "free", "scope", "repeat", "after_rejection", "max_generations", "max_attempts", "serialize", "irreversible",
+			"key", "marker", "retention", "on_mismatch", "on_concurrent", "on_duplicate", "replays_errors", "replay_signal",
+			"accepted", "no_effect", "probe", "fence", "snapshot", "flight", "pause", "landing", "not_after", "convergent_for",
+		} {
+			if c.given(at(name)) {
+				c.fail(at(name), "a read has no effect, so it has no %s: remove it, or give the tool another class", name)
+			}
+		}
+	}
+	if k.Class != "keyed" && k.Class != "read" {
+		if k.Key != nil {
+			c.fail(at("key"), "only a provider that honours the key has one: write class: keyed, or marker for a reference that a probe finds again")
+		}
+		for _, name := range []string{"on_mismatch", "on_concurrent", "on_duplicate", "replays_errors", "replay_signal"} {
+			if c.given(at(name)) {
+				c.fail(at(name), "only class keyed has %s", name)
+			}
+		}
+	}
+	if k.Class != "read" && t.request.method == "GET" {
+		c.fail(path+"/request/method", "a GET is repeated by everything on the way: an effect needs another method, a read needs class: read")
+	}
+	if k.BodyMayFail && k.Success == "" {
+		c.fail(at("body_may_fail"), "the body may carry a failure, so success must say what is none")
+	}
+	if k.ExpectContinue && t.request.body == nil {
+		c.fail(at("expect_continue"), "the request has no body")
+	}
+	if p := k.Probe; p != nil {
+		switch {
+		case p.By == "key" && k.Key == nil:
+			c.fail(path+"/probe/by", "the tool sends no key: use marker, state or business")
+		case p.By == "marker" && k.Marker == nil && !usesKey(t.request):
+			c.fail(path+"/probe/by", "the request carries no reference of ours: add marker, or use key somewhere in the request")
+		}
+	}
+	if k.Snapshot == nil && t.probe != nil {
+		for name, p := range map[string]*program{"match": t.probe.match, "in_progress": t.probe.inProgress, "complete": t.probe.complete} {
+			if p != nil && p.usesBefore {
+				c.fail(path+"/probe/"+name, "before is empty without a snapshot: add snapshot")
+			}
+		}
+	}
+}
+
+// given reports whether the file has the key at path.
+func (c *compiler) given(path string) bool {
+	_, ok := c.keys[path]
+	return ok
+}
