@@ -3,6 +3,7 @@ package pawl
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +21,8 @@ type reading struct {
 	// the arguments, or the object that a member belongs to.
 	args            map[string]any
 	prefix, pattern string
+	// element: the value is, or is part of, an element of an array.
+	element bool
 }
 
 func fault(format string, a ...any) *FieldError { return &FieldError{What: fmt.Sprintf(format, a...)} }
@@ -53,7 +56,7 @@ func (r *Rule) canonical(v any, in *reading) (any, *FieldError) {
 	case RuleZip:
 		return r.zip(v, in)
 	case RuleObject:
-		return r.object(v)
+		return r.object(v, in)
 	}
 	return nil, fault("no rule has the name %q", r.Kind)
 }
@@ -250,9 +253,11 @@ func (r *Rule) zip(v any, in *reading) (any, *FieldError) {
 // elements maps the elements of an array; an empty one has no canonical form.
 func (r *Rule) elements(list []any, in *reading) ([]any, *FieldError) {
 	out := make([]any, len(list))
+	inside := *in
+	inside.element = true
 	for i, v := range list {
 		var err *FieldError
-		if out[i], err = r.canonical(v, in); err == nil && out[i] == nil {
+		if out[i], err = r.canonical(v, &inside); err == nil && out[i] == nil {
 			err = fault("the element is null or empty")
 		}
 		if err != nil {
@@ -262,8 +267,10 @@ func (r *Rule) elements(list []any, in *reading) ([]any, *FieldError) {
 	return out, nil
 }
 
-// object maps the named members and leaves the others out. It is empty if they all are.
-func (r *Rule) object(v any) (any, *FieldError) {
+// object maps the named members; it is empty if they all are. Other members are left out
+// and stay guards, except in an element of an array, which guards cannot reach into:
+// there they are refused.
+func (r *Rule) object(v any, in *reading) (any, *FieldError) {
 	args, ok := v.(map[string]any)
 	if !ok {
 		return nil, fault("want an object, got %s", kindOf(v))
@@ -273,7 +280,7 @@ func (r *Rule) object(v any) (any, *FieldError) {
 	allEmpty := true
 	for i := range r.Fields {
 		f := &r.Fields[i]
-		m, err := f.canonical(args)
+		m, err := f.canonical(args, in.element)
 		switch {
 		case err != nil && err.Missing:
 			missing = err
@@ -290,7 +297,33 @@ func (r *Rule) object(v any) (any, *FieldError) {
 	if missing != nil {
 		return nil, missing
 	}
+	if in.element {
+		var named []string
+		for i := range r.Fields {
+			named = append(named, r.Fields[i].sources(args)...)
+		}
+		rest := without(args, named)
+		for _, name := range slices.Sorted(maps.Keys(rest)) {
+			if holdsValue(rest[name]) {
+				return nil, fault("the rule names no such member, and in an array all must be named").in(name)
+			}
+		}
+	}
 	return out, nil
+}
+
+// holdsValue reports whether anything but null is left in a value.
+func holdsValue(v any) bool {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v != nil
+	}
+	for _, member := range object {
+		if holdsValue(member) {
+			return true
+		}
+	}
+	return false
 }
 
 func array(v any) ([]any, *FieldError) {
@@ -326,34 +359,6 @@ func compareCanonical(a, b any) int {
 	}
 	return 1
 }
-
-// lookup finds the value at an argument name, or at a JSON pointer (RFC 6901).
-func lookup(args map[string]any, place string) (v any, found bool) {
-	if !strings.HasPrefix(place, "/") {
-		v, found = args[place]
-		return v, found
-	}
-	v = args
-	for token := range strings.SplitSeq(place[1:], "/") {
-		switch in := v.(type) {
-		case map[string]any:
-			if v, found = in[pointerToken.Replace(token)]; !found {
-				return nil, false
-			}
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != token {
-				return nil, false
-			}
-			v = in[i]
-		default:
-			return nil, false
-		}
-	}
-	return v, true
-}
-
-var pointerToken = strings.NewReplacer("~1", "/", "~0", "~")
 
 // empty reports whether a value is null, "" or an empty array.
 func empty(v any) bool {

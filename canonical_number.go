@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -108,4 +109,31 @@ func (d decimal) fixed(places int) (text string, exact bool) {
 	}
 	point := len(text) - places
 	return sign + text[:point] + "." + text[point:], true
+}
+
+// plainNumbers copies a parsed value with every number in the shortest plain spelling, so
+// that 10, 10.0 and 1e1 are one. Numbers of more than 100 digits stay as they are.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		d, wrong := parseDecimal(string(v))
+		if wrong != "" {
+			return v
+		}
+		text, _ := d.fixed(max(-d.exp, 0))
+		return json.Number(text)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plainNumbers(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = plainNumbers(e)
+		}
+		return out
+	}
+	return v
 }

@@ -88,6 +88,9 @@ func TestRulesMapEverySpellingToOne(t *testing.T) {
 		{Field{Name: "v", Rule: Rule{Kind: RuleSet, Of: &address.Rule}}, `[{"line2":"","state":"NY","zip":"1"},{"line2":"x","state":"CA","zip":"2"}]`, []string{
 			`{"v":[{"zip":2,"state":"CA","line2":"x"},{"zip":1,"state":"ny"},{"zip":"1","state":"NY"}]}`,
 		}},
+		{Field{Name: "v", Rule: Rule{Kind: RuleList, Of: &Rule{Kind: RuleObject, Fields: []Field{{Name: "n", From: []string{"/o/n"}}}}}}, `[{"n":"1"}]`, []string{
+			`{"v":[{"o":{"n":1}}]}`, `{"v":[{"o":{"n":"1","m":null},"p":{"q":{}},"r":null}]}`,
+		}},
 		{Field{Name: "id", From: []string{"orderId", "/order/ids/1", "/a~1b"}}, `"7"`, []string{
 			`{"orderId":7}`, `{"orderId":null,"order":{"ids":["x","7"]}}`, `{"orderId":" ","order":{"ids":["x"]},"a/b":"7"}`,
 		}},
@@ -161,6 +164,7 @@ func TestRulesRefuseWhatIsNoValueOfTheirs(t *testing.T) {
 		{object, "/v/a", true, []string{`{"v":{"b":1}}`}},
 		{object, "/v/b", false, []string{`{"v":{"a":"x","b":"y"}}`}},
 		{Field{Name: "v", Rule: Rule{Kind: RuleList, Of: &object.Rule}}, "/v/1/b", false, []string{`{"v":[{"a":"x"},{"a":"y","b":0.5}]}`}},
+		{Field{Name: "v", Rule: Rule{Kind: RuleSet, Of: &object.Rule}}, "/v/0/c", false, []string{`{"v":[{"a":"x","c":1}]}`, `{"v":[{"a":"x","c":{"d":null,"e":[]}}]}`}},
 		{Field{Name: "v", From: []string{"/o/list/1"}}, "/o/list/1", true, []string{
 			`{"o":{"list":["a"]}}`, `{"o":{"list":{"1":""}}}`, `{"o":"list"}`, `{}`, `{"/o/list/1":"x"}`,
 		}},

@@ -274,14 +274,15 @@ func (c Contract) Validate() error {
 	if f := c.Fence; f != nil && f.Tombstone < 0 {
 		bad("fence.tombstone", "%v is negative", f.Tombstone)
 	}
-	names := map[string]bool{}
+	names, folded := map[string]bool{}, map[string]bool{}
 	for _, f := range c.Identity {
+		fold, _ := foldKey(f.Name)
 		if f.Name == "" {
 			bad("identity", "a field has no name")
-		} else if names[f.Name] {
-			bad("identity", "field %q is named twice", f.Name)
+		} else if folded[fold] {
+			bad("identity", "field %q is named twice, in this or another case", f.Name)
 		}
-		names[f.Name] = true
+		names[f.Name], folded[fold] = true, true
 		if err := f.validate(); err != nil {
 			errs = append(errs, &TermError{Tool: c.Tool, Term: "identity", Field: f.Name, What: err.Error()})
 		}

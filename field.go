@@ -86,7 +86,7 @@ func isMissing(err error) bool {
 // a string, a []any of canonical values, or for an object a map[string]any of them.
 // AppendJSON gives its one text. The error is a *FieldError.
 func (f Field) Canonical(args map[string]any) (any, error) {
-	v, err := f.canonical(args)
+	v, err := f.canonical(args, false)
 	if err != nil {
 		err.Field = f.Name
 		return nil, err
@@ -94,31 +94,70 @@ func (f Field) Canonical(args map[string]any) (any, error) {
 	return v, nil
 }
 
-func (f *Field) canonical(args map[string]any) (any, *FieldError) {
-	in := reading{args: args, prefix: f.Prefix, pattern: f.Pattern}
-	own := [1]string{f.Name}
-	places := f.From
-	if len(places) == 0 {
-		places = own[:]
-	}
-	for _, place := range places {
-		v, _ := lookup(args, place)
-		canonical, err := f.Rule.canonical(v, &in)
-		if err != nil {
-			return nil, err.at(place)
-		}
-		if canonical != nil {
-			return canonical, nil
-		}
+// canonical reads the field from arguments or, for a member, from its object. Element
+// says that the object is an element of an array.
+func (f *Field) canonical(args map[string]any, element bool) (any, *FieldError) {
+	v, place, err := f.find(args, element)
+	switch {
+	case err != nil:
+		return nil, err.at(place)
+	case v != nil:
+		return v, nil
 	}
 	// Half of a pair of arrays is no empty value, not even of an optional field.
 	if with := f.Rule.with(); with != "" {
 		if second, _ := lookup(args, with); !empty(second) {
-			return nil, fault("has no value, and the array it is paired with has").at(places[0])
+			return nil, fault("has no value, and the array it is paired with has").at(f.places()[0])
 		}
 	}
 	if f.Optional {
 		return "", nil
 	}
-	return nil, (&FieldError{Missing: true, What: "is missing, null or empty"}).at(places[0])
+	return nil, (&FieldError{Missing: true, What: "is missing, null or empty"}).at(f.places()[0])
+}
+
+// places lists where the field is looked for.
+func (f *Field) places() []string {
+	if len(f.From) == 0 {
+		return []string{f.Name}
+	}
+	return f.From
+}
+
+// find returns the first value that is not empty, canonical, and its place.
+func (f *Field) find(args map[string]any, element bool) (v any, place string, err *FieldError) {
+	in := reading{args: args, prefix: f.Prefix, pattern: f.Pattern, element: element}
+	for _, place = range f.places() {
+		v, _ = lookup(args, place)
+		if v, err = f.Rule.canonical(v, &in); err != nil || v != nil {
+			return v, place, err
+		}
+	}
+	return nil, "", nil
+}
+
+// sources lists the argument names and JSON pointers of what went into the field: its
+// value, the empty ones that were passed over, and the second array of a zip. What an
+// object holds beyond its named members did not go in.
+func (f *Field) sources(args map[string]any) []string {
+	_, found, _ := f.find(args, false)
+	var out []string
+	for _, place := range f.places() {
+		if object, ok := at(args, place).(map[string]any); ok && f.Rule.Kind == RuleObject {
+			for i := range f.Rule.Fields {
+				for _, member := range f.Rule.Fields[i].sources(object) {
+					out = append(out, asPointer(place)+asPointer(member))
+				}
+			}
+		} else {
+			out = append(out, place)
+		}
+		if place == found {
+			break
+		}
+	}
+	if with := f.Rule.with(); with != "" {
+		out = append(out, with)
+	}
+	return out
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 )
@@ -70,16 +69,20 @@ func Identify(c *Contract, call *Call) (*Identified, error) {
 	if c.Class == Read {
 		return id, nil
 	}
-	if id.Identity, err = identityOf(c, args, id.Canonical); err != nil {
+	if id.Identity, err = identityOf(c, args); err != nil {
 		return nil, err
 	}
 	return id, id.place(c, call)
 }
 
-func identityOf(c *Contract, args map[string]any, canonical []byte) (map[string]any, error) {
+func identityOf(c *Contract, args map[string]any) (map[string]any, error) {
 	identity := make(map[string]any, max(len(c.Identity), 1))
 	if c.IdentityAll {
-		identity["arguments"] = string(canonical)
+		whole, err := AppendJSON(nil, plainNumbers(args))
+		if err != nil {
+			return nil, &CallError{Reason: ReasonInvalidArguments, Err: fmt.Errorf("arguments: %w", err)}
+		}
+		identity["arguments"] = string(whole)
 	}
 	for i := range c.Identity {
 		f := &c.Identity[i]
@@ -178,11 +181,7 @@ func (c *Contract) compare(earlier, now map[string]any) (guards, free []string) 
 	if c.IdentityAll {
 		return nil, nil
 	}
-	var identity []string
-	for _, f := range c.Identity {
-		identity = append(identity, f.sources()...)
-	}
-	e, n := without(earlier, identity), without(now, identity)
+	e, n := without(earlier, c.identitySources(earlier)), without(now, c.identitySources(now))
 	for _, path := range c.Free {
 		if !sameJSON(at(e, path), at(n, path)) {
 			free = append(free, strings.TrimPrefix(path, "/"))
@@ -206,75 +205,13 @@ func (c *Contract) compare(earlier, now map[string]any) (guards, free []string) 
 	return guards, free
 }
 
-// sources lists the argument names and JSON pointers that a field reads.
-func (f Field) sources() []string {
-	s := f.From
-	if len(s) == 0 {
-		s = []string{f.Name}
+// identitySources lists where in the arguments the identity was found.
+func (c *Contract) identitySources(args map[string]any) []string {
+	var places []string
+	for i := range c.Identity {
+		places = append(places, c.Identity[i].sources(args)...)
 	}
-	return f.Rule.sources(slices.Clone(s))
-}
-
-func (r Rule) sources(s []string) []string {
-	if r.With != "" {
-		s = append(s, r.With)
-	}
-	if r.Of != nil {
-		s = r.Of.sources(s)
-	}
-	return s
-}
-
-// without copies args down to the named places and leaves those out.
-func without(args map[string]any, paths []string) map[string]any {
-	out := make(map[string]any, len(args))
-	for k, v := range args {
-		out[k] = v
-	}
-	for _, p := range paths {
-		m, rest := out, pointer(p)
-		for len(rest) > 1 {
-			child, ok := m[rest[0]].(map[string]any)
-			if !ok {
-				break
-			}
-			fresh := make(map[string]any, len(child))
-			for k, v := range child {
-				fresh[k] = v
-			}
-			m[rest[0]] = fresh
-			m, rest = fresh, rest[1:]
-		}
-		if len(rest) == 1 {
-			delete(m, rest[0])
-		}
-	}
-	return out
-}
-
-// at is the value at an argument name or JSON pointer, nil where there is none.
-func at(args map[string]any, path string) any {
-	var v any = args
-	for _, name := range pointer(path) {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = m[name]
-	}
-	return v
-}
-
-// pointer splits an argument name or JSON pointer (RFC 6901) into member names.
-func pointer(path string) []string {
-	if !strings.HasPrefix(path, "/") {
-		return []string{path}
-	}
-	parts := strings.Split(path[1:], "/")
-	for i, p := range parts {
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(p)
-	}
-	return parts
+	return places
 }
 
 // sameJSON compares two parsed values; numbers by value, missing like null.
@@ -307,20 +244,12 @@ func sameJSON(a, b any) bool {
 	}
 }
 
-// sameNumber compares by value where that is cheap, else by spelling.
+// sameNumber compares by value, and beyond what canonical numbers may be by spelling.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true
 	}
-	if len(a) > 64 || len(b) > 64 || hugeExponent(a) || hugeExponent(b) {
-		return false
-	}
-	x, ok1 := new(big.Rat).SetString(a)
-	y, ok2 := new(big.Rat).SetString(b)
-	return ok1 && ok2 && x.Cmp(y) == 0
-}
-
-func hugeExponent(s string) bool {
-	_, exp, ok := strings.Cut(strings.ToLower(s), "e")
-	return ok && len(strings.TrimLeft(exp, "+-0")) > 2
+	x, wrong := parseDecimal(a)
+	y, wrongToo := parseDecimal(b)
+	return wrong == "" && wrongToo == "" && x == y
 }
