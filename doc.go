@@ -5,15 +5,15 @@
 // derives the idempotency key itself, makes one attempt through the tool's [Port] and
 // concludes from positive evidence alone. What happened is one of three outcomes:
 //
-//	             start               evidence: it happened
-//	  PREPARED ─────────▶ PENDING ─────────────────────────▶ SUCCEEDED ─────▶ COMPENSATED
-//	                        │ │  evidence: it did not,          ▲     undone
-//	                        │ │  and cannot still land          │
-//	                        │ └───────────────▶ FAILED_NO_EFFECT│ late answer, probe,
-//	                        │ no proof either way     ▲         │ resend, fence, a person
-//	                        ▼                         │         │
-//	                     UNKNOWN ────── reconcile ────┴─────────┘
-//	                        └── no automatic move left: still UNKNOWN, and a person is asked
+//	           start               evidence: it happened
+//	PREPARED ─────────▶ PENDING ─────────────────────────▶ SUCCEEDED ─────▶ COMPENSATED
+//	                      │ │  evidence: it did not,          ▲     undone
+//	                      │ │  and cannot still land          │
+//	                      │ └───────────────▶ FAILED_NO_EFFECT│ late answer, probe,
+//	                      │ no proof either way     ▲         │ resend, fence, a person
+//	                      ▼                         │         │
+//	                   UNKNOWN ────── reconcile ────┴─────────┘
+//	                      └── no automatic move left: still UNKNOWN, and a person is asked
 //
 // The caller's duties:
 //

@@ -103,6 +103,7 @@ const (
 	ReasonCandidate      Reason = "candidate"       // a look-alike that only a person can judge
 	ReasonDuplicateSeen  Reason = "duplicate_seen"  // the provider shows more than one
 	ReasonReviewOpen     Reason = "review_open"     // only a person can find out
+	ReasonRowRefused     Reason = "row_refused"     // the stored row failed its check
 )
 
 // Reasons of a call that was refused: nothing was sent for it.
