@@ -84,7 +84,7 @@ func appendObject(dst []byte, object map[string]any, depth int) ([]byte, *JSONEr
 	dst = append(dst, '{')
 	for i, k := range keys {
 		if folds.clash(k, slices.Values(keys[:i])) {
-			return dst, cannot("the key differs from another one only in case or Unicode composition").in(k)
+			return dst, cannot(keyClash).in(k)
 		}
 		if i > 0 {
 			dst = append(dst, ',')

@@ -225,7 +225,7 @@ func (p *jsonParser) object(depth int) (map[string]any, *JSONError) {
 		}
 		if folds.clash(key, maps.Keys(object)) {
 			p.i = start
-			return nil, p.fail("the key differs from another one only in case or Unicode composition").in(key)
+			return nil, p.fail(keyClash).in(key)
 		}
 		p.space()
 		if !p.literal(":") {
@@ -247,6 +247,8 @@ func (p *jsonParser) object(depth int) (map[string]any, *JSONError) {
 		p.space()
 	}
 }
+
+const keyClash = "the key differs from another one only in case or Unicode composition"
 
 // foldedKeys finds keys of one object that differ only in case or composition. It stays
 // empty as long as all keys are folded already, which the usual snake_case ones are.
