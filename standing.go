@@ -72,7 +72,9 @@ func (t *turn) differs(op *Operation) *Envelope {
 	if len(guards) == 0 {
 		return nil
 	}
-	return t.refuse(ReasonParameterMismatch, "different: "+strings.Join(guards, ", ")+"; the earlier call is "+string(op.Status))
+	env := t.refuse(ReasonParameterMismatch, "different: "+strings.Join(guards, ", ")+"; the earlier call is "+string(op.Status))
+	env.Effect = t.effect + ": not sent with these details; with the earlier ones it is " + string(op.Status)
+	return env
 }
 
 func (t *turn) compare(op *Operation) (guards, free []string) {
