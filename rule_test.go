@@ -85,3 +85,11 @@ func TestPatternsAreCompiledOnce(t *testing.T) {
 		t.Error("got two compiled forms of one pattern, want one")
 	}
 }
+
+func TestIdentityNamesDifferInMoreThanCase(t *testing.T) {
+	t.Parallel()
+	c := Contract{Tool: "tool", Identity: []Field{Text("order_id"), Text("Order_ID")}}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "named twice") {
+		t.Errorf("got %v, want a refusal of the second name", err)
+	}
+}
