@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,6 +98,33 @@ func (c *compiler) carrier(path string, k *carrierTerms) {
 	if k.Charset != "" {
 		if _, err := regexp.Compile("^(?:" + k.Charset + ")$"); err != nil {
 			c.fail(path+"/charset", "want a character class such as [A-Za-z0-9_-]")
+		}
+	}
+}
+
+// carried checks that the request has the places in which it carries the key.
+func (c *compiler) carried(t *tool, path string) {
+	r := t.request
+	for i, a := range t.attach {
+		at := path + "/key"
+		if i > 0 || t.terms.Key == nil {
+			at = path + "/marker"
+		}
+		switch a.Carrier {
+		case "header":
+			if _, taken := r.headers[http.CanonicalHeaderKey(a.Name)]; taken {
+				c.fail(at+"/name", "header %s is set by the request or its upstream already", a.Name)
+			}
+		case "json_pointer":
+			if r.body == nil {
+				c.fail(at+"/carrier", "the request has no body: add body, or use another carrier")
+			}
+		case "resource_id":
+			if !slices.ContainsFunc(r.path, func(s []part) bool {
+				return slices.ContainsFunc(s, func(p part) bool { return p.expr != nil && p.expr.usesKey })
+			}) {
+				c.fail(path+"/request/path", "the key is the resource's id, and the path does not have it: write {key}")
+			}
 		}
 	}
 }

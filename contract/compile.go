@@ -87,7 +87,8 @@ func (c *compiler) tool(name, path string, terms toolTerms, up *upstream) *tool 
 	t := &tool{terms: terms, upstream: up, line: c.at(path).line, pinned: &pinnedTools{}}
 	t.contract = c.contract(name, path, &terms)
 	c.carriers(t, path)
-	t.request = c.request(path+"/request", &terms.Request, up, inRequest, terms.Class == "read", t.attach)
+	t.request = c.request(path+"/request", &terms.Request, up, inRequest, terms.Class == "read")
+	c.carried(t, path)
 	c.rules(t, path)
 	c.reconciliation(t, path)
 	c.lateHeaders(t, path)
@@ -172,10 +173,14 @@ func (c *compiler) validate(t *tool, path string) {
 					at = member(at, term.Field)
 				}
 			}
-			c.fail(at, "field %q: %s", term.Field, term.What)
+			if !c.reported(at) {
+				c.fail(at, "field %q: %s", term.Field, term.What)
+			}
 			continue
 		}
-		c.fail(at, "%s", term.What)
+		if !c.reported(at) {
+			c.fail(at, "%s", term.What)
+		}
 	}
 }
 
@@ -198,29 +203,33 @@ func (c *compiler) celFault(path, source string, err error) {
 		c.fail(path, "%v", err)
 		return
 	}
-	start := c.at(path)
-	line := ""
-	if start.line <= len(c.report.lines) {
-		line = firstLineFrom(c.report.lines[start.line-1], start.column)
+	if t, ok := errors.AsType[*templateFault](err); ok {
+		source = t.source
 	}
 	for _, e := range f.list {
-		at := start
-		switch {
-		case strings.HasPrefix(line, "|"), strings.HasPrefix(line, ">"):
-			at = place{start.line + e.line, 1}
-			if at.line <= len(c.report.lines) {
-				text := c.report.lines[at.line-1]
-				at.column = len(text) - len(strings.TrimLeft(text, " ")) + e.column + 1
-			}
-		case e.line <= 1 && strings.Contains(line, source):
-			at.column += strings.Index(line, source) + e.column
-		}
-		message := e.message
-		if f.hint != "" {
-			message += " (" + f.hint + ")"
-		}
-		c.report.add(at, "%s", message)
+		c.report.add(c.within(c.at(path), source, e), "%s (%s)", e.message, f.hint)
 	}
+}
+
+// within is the place of a fault in an expression whose YAML value begins at start.
+func (c *compiler) within(start place, source string, e fault) place {
+	line := func(n int) string {
+		if n < 1 || n > len(c.report.lines) {
+			return ""
+		}
+		return c.report.lines[n-1]
+	}
+	indent := func(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
+	text := firstLineFrom(line(start.line), start.column)
+	switch {
+	case strings.HasPrefix(text, "|"):
+		return place{start.line + e.line, indent(line(start.line+1)) + e.column + 1}
+	case strings.HasPrefix(text, ">"):
+		return place{start.line + 1, indent(line(start.line+1)) + 1}
+	case e.line == 1 && strings.Contains(text, source):
+		return place{start.line, start.column + strings.Index(text, source) + e.column}
+	}
+	return start
 }
 
 func firstLineFrom(line string, column int) string {
@@ -303,7 +312,7 @@ func (c *compiler) headers(path string, terms map[string]template, v vocabulary,
 }
 
 // request compiles a request; nil after a report that leaves nothing to use.
-func (c *compiler) request(path string, t *requestTerms, up *upstream, v vocabulary, reads bool, attach []carrierTerms) *request {
+func (c *compiler) request(path string, t *requestTerms, up *upstream, v vocabulary, reads bool) *request {
 	r := &request{method: string(t.Method), body: t.Body, form: t.Encoding == "form", headers: map[string][]part{}, exprs: map[string]*program{}}
 	if up != nil {
 		r.base = up.url
@@ -312,7 +321,7 @@ func (c *compiler) request(path string, t *requestTerms, up *upstream, v vocabul
 	switch {
 	case r.method == "" && reads:
 		r.method = "GET"
-	case r.method == "":
+	case r.method == "" && !c.reported(path):
 		c.fail(path, "method is missing: write POST, PUT, PATCH or DELETE")
 	}
 	if r.body != nil && r.method == "GET" {
@@ -331,24 +340,6 @@ func (c *compiler) request(path string, t *requestTerms, up *upstream, v vocabul
 		c.body(r.body.tree, v, r.exprs)
 		if r.form && r.body.tree.kind != bodyObject {
 			c.fail(path+"/body", "a form is a mapping")
-		}
-	}
-	for _, a := range attach {
-		switch a.Carrier {
-		case "header":
-			if _, taken := r.headers[http.CanonicalHeaderKey(a.Name)]; taken {
-				c.fail(path, "header %s is set both here (or at the upstream) and as carrier of the key", a.Name)
-			}
-		case "json_pointer":
-			if r.body == nil {
-				c.fail(path, "the key goes into the body (%s), and the request has none: add body", a.Name)
-			}
-		case "resource_id":
-			if !slices.ContainsFunc(r.path, func(s []part) bool {
-				return slices.ContainsFunc(s, func(p part) bool { return p.expr != nil && p.expr.usesKey })
-			}) {
-				c.fail(path+"/path", "the key is the resource's id, and the path does not have it: write {key}")
-			}
 		}
 	}
 	return r

@@ -59,6 +59,13 @@ func (d *decoder) fail(path, format string, args ...any) {
 	d.report.add(d.at(path), format, args...)
 }
 
+// reported reports whether something is wrong with the term at path already, so that what
+// follows from it need not be said.
+func (d *decoder) reported(path string) bool {
+	at := d.at(path)
+	return slices.ContainsFunc(d.report.problems, func(p Problem) bool { return p.Line == at.line && p.Column == at.column })
+}
+
 func placeOf(t *token.Token) place {
 	if t == nil || t.Position == nil {
 		return place{1, 1}
@@ -251,8 +258,8 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		v.SetBool(b.Value)
 	case reflect.Int:
 		i, err := strconv.ParseInt(n.GetToken().Value, 10, 32)
-		if _, ok := n.(*ast.IntegerNode); !ok || err != nil || i < 0 {
-			d.fail(path, "want a whole number, got %s", describe(n))
+		if _, whole := n.(*ast.IntegerNode); !whole || err != nil || i < 0 {
+			d.fail(path, "want a whole number from 0, got %s", describe(n))
 			return
 		}
 		v.SetInt(i)

@@ -65,3 +65,24 @@ func unwrapAll(err error) error {
 		err = u.Unwrap()
 	}
 }
+
+// The examples are as good as their providers allow; only the mailer promises nothing.
+func TestExamplesAreSound(t *testing.T) {
+	t.Parallel()
+	for _, file := range exampleFiles(t) {
+		f, err := Load(file, nil)
+		if err != nil {
+			t.Fatalf("load:\n%v", err)
+		}
+		findings := Lint(f)
+		if filepath.Base(file) == "email.yaml" {
+			if len(findings) != 1 || findings[0].Code != "unsafe_alone" || findings[0].Line != 11 {
+				t.Errorf("%s: got %+v, want unsafe_alone in line 11 alone", file, findings)
+			}
+			continue
+		}
+		for _, n := range findings {
+			t.Errorf("%s:%d: got %s %s: %s", file, n.Line, n.Tool, n.Code, n.Message)
+		}
+	}
+}

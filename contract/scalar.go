@@ -48,7 +48,10 @@ func (p *pointerOrCEL) decode(d *decoder, n ast.Node, path string) {
 }
 
 func (v *duration) decode(d *decoder, n ast.Node, path string) {
-	if i, ok := n.(*ast.IntegerNode); ok && i.GetToken().Value == "0" {
+	if i, ok := n.(*ast.IntegerNode); ok {
+		if digits := i.GetToken().Value; digits != "0" {
+			d.fail(path, "%s of what? write %[1]ss, %[1]sm or %[1]sh", shorten(digits))
+		}
 		return
 	}
 	s, ok := d.text(n, path, "a duration such as 30s, 15m, 24h or 30d")
@@ -103,10 +106,12 @@ func (l *stringList) decode(d *decoder, n ast.Node, path string) {
 	}
 }
 
+// plainNoEffect is the long form of a noEffectTerm.
+type plainNoEffect noEffectTerm
+
 func (t *noEffectTerm) decode(d *decoder, n ast.Node, path string) {
 	if _, ok := n.(*ast.MappingNode); ok {
-		type plain noEffectTerm
-		d.structure(n, (*plain)(t), path)
+		d.structure(n, (*plainNoEffect)(t), path)
 		return
 	}
 	t.When.decode(d, n, path)

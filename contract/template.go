@@ -16,8 +16,15 @@ type part struct {
 	ref    *reference
 }
 
-// errTemplate is a fault in a template's own syntax.
-var errTemplate = errors.New("template")
+// templateFault is what is wrong with one expression of a template.
+type templateFault struct {
+	source string
+	err    error
+}
+
+func (f *templateFault) Error() string { return "{" + shorten(f.source) + "}: " + f.err.Error() }
+
+func (f *templateFault) Unwrap() error { return f.err }
 
 // parseTemplate splits text into parts. {CEL} is an expression; ${env:NAME} and
 // ${file:/path} are references where they are allowed.
@@ -42,28 +49,31 @@ func parseTemplate(s string, v vocabulary, references bool) ([]part, error) {
 		}
 		switch {
 		case s[0] == '}':
-			return nil, fmt.Errorf("%w: a '}' without its '{'", errTemplate)
+			return nil, errors.New("a '}' without its '{'")
 		case s[0] == '$' && !strings.HasPrefix(s, "${"):
 			literal("$")
 			s = s[1:]
 		case s[0] == '$':
 			if !references {
-				return nil, fmt.Errorf("%w: a credential belongs into headers, not here", errTemplate)
+				return nil, errors.New("a credential belongs into headers, not here")
 			}
 			r, rest, problem := cutReference(s)
 			if problem != "" {
-				return nil, fmt.Errorf("%w: %s", errTemplate, problem)
+				return nil, errors.New(problem)
 			}
 			parts = append(parts, part{ref: &r})
 			s = rest
 		default:
 			source, rest, ok := cutExpression(s)
 			if !ok {
-				return nil, fmt.Errorf("%w: a '{' without its '}'", errTemplate)
+				return nil, errors.New("a '{' without its '}'")
+			}
+			if strings.TrimSpace(source) == "" {
+				return nil, errors.New("'{}' has no expression in it")
 			}
 			expr, err := compileExpression(source, v, nil)
 			if err != nil {
-				return nil, fmt.Errorf("{%s}: %w", shorten(source), err)
+				return nil, &templateFault{source, err}
 			}
 			parts = append(parts, part{expr: expr, source: source})
 			s = rest

@@ -39,7 +39,7 @@ func (c *compiler) rules(t *tool, path string) {
 		at := path + "/on_duplicate"
 		r.duplicate = &duplicateRule{when: c.predicate(at+"/when", d.When, inAnswer), id: c.locator(at+"/conflict_with_id", d.ConflictWithID)}
 		if d.Read != nil {
-			r.duplicate.read = c.request(at+"/read", d.Read, t.upstream, inFollowUp, true, nil)
+			r.duplicate.read = c.request(at+"/read", d.Read, t.upstream, inFollowUp, true)
 			c.readsOnly(at+"/read", d.Read)
 		}
 	}
@@ -65,7 +65,7 @@ func (c *compiler) reconciliation(t *tool, path string) {
 	if p := t.terms.Probe; p != nil {
 		at := path + "/probe"
 		t.probe = &probe{
-			request:    c.request(at+"/request", &p.Request, t.upstream, inFollowUp, true, nil),
+			request:    c.request(at+"/request", &p.Request, t.upstream, inFollowUp, true),
 			by:         pawl.MatchKind(p.By),
 			match:      c.expression(at+"/match", p.Match, inAnswer, nil),
 			complete:   c.predicate(at+"/complete", p.Complete, inAnswer),
@@ -85,7 +85,7 @@ func (c *compiler) reconciliation(t *tool, path string) {
 	if f := t.terms.Fence; f != nil {
 		at := path + "/fence"
 		t.fence = &fence{
-			request:   c.request(at+"/request", &f.Request, t.upstream, inFollowUp, false, nil),
+			request:   c.request(at+"/request", &f.Request, t.upstream, inFollowUp, false),
 			held:      c.predicate(at+"/held", f.Held, inAnswer),
 			found:     c.predicate(at+"/found", f.Found, inAnswer),
 			result:    c.expression(at+"/result", f.Result, inAnswer, nil),
@@ -101,7 +101,7 @@ func (c *compiler) reconciliation(t *tool, path string) {
 	if s := t.terms.Snapshot; s != nil {
 		at := path + "/snapshot"
 		t.before = &snapshot{
-			request: c.request(at+"/request", &s.Request, t.upstream, inRequest, true, nil),
+			request: c.request(at+"/request", &s.Request, t.upstream, inRequest, true),
 			result:  c.expression(at+"/result", s.Result, inAnswer, nil),
 		}
 		c.readsOnly(at+"/request", &s.Request)

@@ -1,0 +1,190 @@
+package contract
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// Severity grades a finding.
+type Severity string
+
+const (
+	// Warning: doubt that could be settled by itself goes to a person, or a guarantee is
+	// weaker than it looks.
+	Warning Severity = "warning"
+	// Notice: waits are longer or answers poorer than they need be.
+	Notice Severity = "notice"
+)
+
+// Finding is a weakness of a contract that is no fault.
+type Finding struct {
+	// Tool is empty for what concerns the whole file.
+	Tool     string   `json:"tool,omitempty"`
+	Severity Severity `json:"severity"`
+	// Code names the kind of weakness; programs branch on it.
+	Code string `json:"code"`
+	// Message says what is weak, Cost what follows from it, each in one sentence.
+	Message string `json:"message"`
+	Cost    string `json:"cost"`
+	Line    int    `json:"line"`
+}
+
+// linter collects the findings of one file.
+type linter struct {
+	findings []Finding
+	tool     *tool
+}
+
+func (l *linter) add(severity Severity, code, message, cost string) {
+	f := Finding{Severity: severity, Code: code, Message: message, Cost: cost, Line: 1}
+	if l.tool != nil {
+		f.Tool, f.Line = l.tool.contract.Tool, l.tool.line
+	}
+	l.findings = append(l.findings, f)
+}
+
+// Lint explains each weakness of the file's contracts, in the order of their lines.
+func Lint(f *File) []Finding {
+	l := &linter{}
+	effects := slices.ContainsFunc(f.tools, func(t *tool) bool { return t.contract.Class != pawl.Read })
+	if effects && len(f.keySecrets) == 0 {
+		l.add(Warning, "no_key_secret", "no key secret is configured",
+			"whoever sees a key can guess a low-entropy identity, such as an order number, by trying")
+	}
+	for _, t := range f.tools {
+		l.tool = t
+		l.upstream()
+		if t.contract.WithDefaults().Class == pawl.Read {
+			continue
+		}
+		l.identity()
+		l.reconciliation()
+		l.answers()
+		l.times()
+	}
+	slices.SortStableFunc(l.findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+	return l.findings
+}
+
+func (l *linter) upstream() {
+	t := l.tool
+	if u := t.upstream.url; u.Scheme == "http" && len(t.references()) > 0 && !loopback(u.Hostname()) {
+		l.add(Warning, "clear_text", "credentials go to the upstream without TLS",
+			"anybody on the way can read them, and answers can be forged")
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// prose are names that arguments of free text usually have.
+var prose = []string{"body", "comment", "content", "description", "message", "note", "notes", "reason", "summary", "text", "title", "subject"}
+
+func (l *linter) identity() {
+	c := &l.tool.contract
+	if c.IdentityAll {
+		l.add(Warning, "identity_all", "every argument is identity",
+			"the same intention in other words is another operation, and its effect happens twice")
+	}
+	for _, f := range c.Identity {
+		kind := f.Rule.Kind
+		if kind != "" && kind != pawl.RuleText && kind != pawl.RuleRaw && kind != pawl.RuleLower && kind != pawl.RuleUpper || f.Pattern != "" {
+			continue
+		}
+		for _, from := range sources(f) {
+			path := pointer(from)
+			if slices.Contains(prose, strings.ToLower(path[len(path)-1])) {
+				l.add(Warning, "prose_identity", fmt.Sprintf("identity field %q looks like free prose", f.Name),
+					"a model that words it differently the second time gets a second effect")
+				break
+			}
+		}
+	}
+	if c.IdentityNone && c.Scope == pawl.ScopeBusiness {
+		l.add(Warning, "identity_empty", "the tool has neither identity nor run",
+			"it has its effect once and never again")
+	}
+}
+
+func (l *linter) reconciliation() {
+	c, k := &l.tool.contract, &l.tool.terms
+	class := c.WithDefaults().Class
+	d := c.WithDefaults()
+	canResend := class == pawl.Keyed && c.Retention > 0 || c.ConvergentFor > 0
+	finalFence := c.Fence != nil && (c.NotAfter > 0 || c.Fence.RefusesLater && c.Fence.Tombstone > d.Flight+d.Pause)
+	switch {
+	case c.Probe == nil && finalFence:
+	case c.Probe == nil && c.Fence == nil && !canResend && class == pawl.Unsafe:
+		l.add(Warning, "unsafe_alone", "an unsafe tool without probe and fence",
+			"every UNKNOWN of this tool goes to a person")
+	case c.Probe == nil && !canResend:
+		l.add(Warning, "no_probe", "no probe", "every UNKNOWN of this tool goes to a person")
+	case c.Probe == nil:
+		l.add(Notice, "no_probe", "no probe",
+			"doubt is settled by sending again only, and an UNKNOWN past that time goes to a person")
+	}
+	if class == pawl.Keyed && c.Retention == 0 {
+		l.add(Warning, "no_retention", "keyed without a published retention", "nothing is ever sent again after doubt")
+	}
+	if c.Retention > 0 && c.Retention <= d.Flight+d.Pause {
+		l.add(Warning, "short_retention", fmt.Sprintf("retention %v is not longer than flight and pause (%v)", c.Retention, d.Flight+d.Pause),
+			"there is no moment at which a resend is safe, so none is ever made")
+	}
+	if class == pawl.Convergent && c.ConvergentFor == 0 {
+		l.add(Notice, "no_convergent_for", "convergent without convergent_for", "the tool is never sent again, as if it were unsafe")
+	}
+	if p := k.Probe; p != nil {
+		weak := p.By == "business" || p.By == "state"
+		if weak && !p.SoleWriter {
+			l.add(Warning, "weak_match", fmt.Sprintf("the probe recognises effects by %s and pawl is not the sole writer", p.By),
+				"what it finds goes to review, since it could be somebody else's")
+		}
+		if p.By == "state" && k.Snapshot == nil {
+			l.add(Warning, "no_snapshot", "a probe by state without a snapshot",
+				"a state that was there before the call looks like its effect")
+		}
+		if p.NegativeProof == "" && !finalFence {
+			l.add(Warning, "no_negative_proof", "the probe's absent is no proof",
+				"an effect that did not happen is never settled without a person")
+		}
+		if p.Complete == "" && strings.Contains(string(p.Match), ".filter(") {
+			l.add(Notice, "no_complete", "match filters a list and complete is not declared",
+				"if the list is only a page, an effect on the next one is taken for absent")
+		}
+	}
+	if c.Fence != nil && !finalFence && c.Probe == nil {
+		l.add(Warning, "weak_fence", "the fence does not refuse arrivals for as long as a request may be under way, and there is no probe",
+			"absence behind the fence is never final")
+	}
+}
+
+func (l *linter) answers() {
+	c := &l.tool.contract
+	if c.Conventions && l.tool.rules.errorShape == nil {
+		l.add(Warning, "no_error_shape", "conventions: http without error_shape",
+			"any JSON error of a proxy on the way counts as the upstream's word that nothing happened")
+	}
+	if c.Effect == "" {
+		l.add(Notice, "no_effect_text", "no effect text", "people and models read the tool's name instead of what was done")
+	}
+}
+
+func (l *linter) times() {
+	c := &l.tool.contract
+	if c.NotAfter > 0 {
+		return
+	}
+	waits := c.Probe != nil && c.Probe.NegativeProof || c.Retention > 0
+	if c.Flight == 0 && waits {
+		l.add(Notice, "default_flight", fmt.Sprintf("flight is left at %v", pawl.DefaultFlight),
+			fmt.Sprintf("an effect that did not happen is known as such after %v at the earliest", c.WithDefaults().Quiescence().Round(time.Second)))
+	}
+}
