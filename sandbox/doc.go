@@ -30,7 +30,7 @@
 //
 // Lists answer {"data": […], "has_more": bool}, oldest first, with limit (1 to 200,
 // default 50) and after (the id of the last object seen), and filter by equality; filters
-// join by AND. Where metadata is a field, metadata.NAME is a filter. key finds objects by
+// join by AND, also several of one name. Where metadata is a field, metadata.NAME is a filter. key finds objects by
 // the key that was honoured for them. Lists show an object when it has landed and
 // [Mode].Lag has passed; a read by id shows it at once, as status pending until it lands.
 //

@@ -32,6 +32,7 @@ const (
 
 const (
 	maxBody   = 1 << 20
+	maxTerms  = 16
 	bodyTime  = 30 * time.Second
 	writeTime = 30 * time.Second
 )
@@ -441,24 +442,24 @@ func (e *endpoint) filters(query url.Values) (terms []term, after string, limit 
 	limit = 50
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		values := query[name]
-		if len(values) != 1 {
-			return nil, "", 0, invalid(clip(name), "given more than once")
-		}
-		value := values[0]
 		switch {
-		case name == "limit":
-			if limit, err = strconv.Atoi(value); err != nil || limit < 1 || limit > 200 {
+		case e.lists(name):
+			for _, value := range values {
+				if value == "" || len(terms) == maxTerms {
+					return nil, "", 0, invalid(clip(name), "want a value, and at most %d filters", maxTerms)
+				}
+				terms = append(terms, term{name, value})
+			}
+		case name != "limit" && name != "after":
+			return nil, "", 0, invalid(clip(name), "no such parameter; this list has %s, limit, after", strings.Join(e.list, ", "))
+		case len(values) != 1:
+			return nil, "", 0, invalid(name, "given more than once")
+		case name == "after":
+			after = values[0]
+		default:
+			if limit, err = strconv.Atoi(values[0]); err != nil || limit < 1 || limit > 200 {
 				return nil, "", 0, invalid("limit", "want a number from 1 to 200")
 			}
-		case name == "after":
-			after = value
-		case e.lists(name):
-			if value == "" {
-				return nil, "", 0, invalid(clip(name), "empty")
-			}
-			terms = append(terms, term{name, value})
-		default:
-			return nil, "", 0, invalid(clip(name), "no such parameter; this list has %s, limit, after", strings.Join(e.list, ", "))
 		}
 	}
 	return terms, after, limit, nil

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -248,6 +245,3 @@ func TestRefund(t *testing.T) {
 	}
 }
 
-var _ = errors.New
-var _ sync.Mutex
-var _ atomic.Int64
