@@ -88,7 +88,7 @@ func TestPatternsAreCompiledOnce(t *testing.T) {
 
 func TestIdentityNamesDifferInMoreThanCase(t *testing.T) {
 	t.Parallel()
-	c := Contract{Tool: "tool", Identity: []Field{Text("order_id"), Text("Order_ID")}}
+	c := Contract{Tool: "tool", Identity: []Field{Text("Order_ID"), Text("order_id")}}
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "named twice") {
 		t.Errorf("got %v, want a refusal of the second name", err)
 	}
