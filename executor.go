@@ -86,7 +86,6 @@ type Executor struct {
 	stopping chan struct{} // closed by Stop: no new calls, no new sends
 	stopped  bool
 	sweeping bool
-	warned   bool
 
 	work  sync.WaitGroup // flights and the sweeper
 	base  context.Context
