@@ -159,7 +159,7 @@ func (x *exchange) arrive() (full bool, err error) {
 	path = strings.ToValidUTF8(path, "?")
 	err = x.s.ledger.write(x.s.ledger.noted, func(tx *sql.Tx) error {
 		var held int64
-		if err := tx.QueryRow(`SELECT coalesce(max(seq) - min(seq) + 1, 0) FROM requests`).Scan(&held); err != nil {
+		if err := tx.QueryRow(`SELECT coalesce((SELECT max(seq) FROM requests) - (SELECT min(seq) FROM requests) + 1, 0)`).Scan(&held); err != nil {
 			return err
 		}
 		if full = held >= x.s.maxRequests; full {

@@ -106,20 +106,19 @@ type queryer interface {
 	Query(query string, args ...any) (*sql.Rows, error)
 }
 
-// visible selects objects as readers see them at ?1; %s are further conditions.
+// visible selects objects as readers see them at ?1.
 const visible = `SELECT CASE
 		WHEN o.land_at > ?1 THEN json_set(v.data, '$.status', 'pending')
 		WHEN o.fails THEN json_set(v.data, '$.status', 'failed')
 		ELSE v.data END
 	FROM objects o JOIN versions v ON v.seq = (
-		SELECT max(w.seq) FROM versions w WHERE w.object = o.seq
-			AND (w.begins <= ?1 OR w.seq = (SELECT min(f.seq) FROM versions f WHERE f.object = o.seq)))
-	WHERE o.service = ?2 AND o.hidden_until <= ?1 `
+		SELECT w.seq FROM versions w WHERE w.object = o.seq AND w.begins <= ?1 ORDER BY w.seq DESC LIMIT 1)
+	WHERE o.hidden_until <= ?1 `
 
 // readObject returns one object as readers see it at the given time, or sql.ErrNoRows.
 func readObject(q queryer, at time.Time, service, id string) (json.RawMessage, error) {
 	var data string
-	err := q.QueryRow(visible+`AND o.id = ?3`, micros(at), service, id).Scan(&data)
+	err := q.QueryRow(visible+`AND o.service = ?2 AND o.id = ?3`, micros(at), service, id).Scan(&data)
 	return json.RawMessage(data), err
 }
 
@@ -132,7 +131,7 @@ type page struct {
 // listObjects returns the objects that have all the terms, oldest first, behind the
 // object with the id after.
 func listObjects(q queryer, at time.Time, service string, m Mode, terms []term, after string, limit int) (page, error) {
-	query := visible
+	query := visible + `AND +o.service = ?2 ` // the + makes the terms, not the service, drive the search
 	args := []any{micros(at), service}
 	bind := func(v any) string {
 		args = append(args, v)

@@ -52,6 +52,12 @@ func setup(t *testing.T, o *sandbox.Options) *world {
 
 func serve(t *testing.T, s *sandbox.Sandbox) *world {
 	t.Helper()
+	return &world{Sandbox: s, t: t, url: listen(t, s)}
+}
+
+// listen serves s until the test ends and then closes it.
+func listen(t testing.TB, s *sandbox.Sandbox) (url string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +74,7 @@ func serve(t *testing.T, s *sandbox.Sandbox) *world {
 			t.Errorf("close: got %v, want nil", err)
 		}
 	})
-	return &world{Sandbox: s, t: t, url: "http://" + ln.Addr().String()}
+	return "http://" + ln.Addr().String()
 }
 
 // seen is what a client observed of one request.
