@@ -1,0 +1,535 @@
+package contract
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// The key arrives as the exact string in each carrier and encoding, also where the model
+// wrote something of its own there.
+func TestKeyArrives(t *testing.T) {
+	t.Parallel()
+	carriers := []struct {
+		name, key, request string
+		at                 func(r *received) string
+	}{
+		{"header", "carrier: header, name: Idempotency-Key", "{method: POST, path: /pay, body: args}",
+			func(r *received) string { return r.Header.Get("Idempotency-Key") }},
+		{"top of body", "carrier: json_pointer, name: /idempotency_key", "{method: POST, path: /pay, body: args}",
+			func(r *received) string { return inBody(r.body, "idempotency_key") }},
+		{"deep in body", "carrier: json_pointer, name: /options/a~1b/key", "{method: POST, path: /pay, body: {order: args.order_id}}",
+			func(r *received) string { return inBody(r.body, "options", "a/b", "key") }},
+		{"query", "carrier: query, name: request_id", "{method: POST, path: /pay, query: {request_id: args.order_id, x: \"'1'\"}}",
+			func(r *received) string {
+				if n := len(r.URL.Query()["request_id"]); n != 1 {
+					return strconv.Itoa(n) + " values"
+				}
+				return r.URL.Query().Get("request_id")
+			}},
+		{"path", "carrier: resource_id", "{method: PUT, path: \"/pay/{key}\", body: args}",
+			func(r *received) string { return strings.TrimPrefix(r.URL.Path, "/pay/") }},
+		{"form", "carrier: json_pointer, name: /metadata/key", "{method: POST, path: /pay, encoding: form, body: {order: args.order_id}}",
+			func(r *received) string {
+				form, _ := url.ParseQuery(r.body)
+				return form.Get("metadata[key]")
+			}},
+	}
+	for _, c := range carriers {
+		for _, form := range encoding("").words() {
+			t.Run(c.name+" "+form, func(t *testing.T) {
+				t.Parallel()
+				p := newProvider(t, nil)
+				tool := setup(t, p.URL, `
+class: keyed
+identity: [order_id]
+request: `+c.request+`
+key: {`+c.key+`, encoding: `+form+`}
+`, nil)
+				op := begin(t, tool, `{"order_id":"A-1","idempotency_key":"chosen by the model"}`)
+				want, err := formOf(encoding(form)).encode(op.Key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ev := send(t, tool, op); ev.Class != pawl.ClassSucceeded {
+					t.Fatalf("got %s %s %s, want SUCCEEDED", ev.Class, ev.Proof, ev.Error)
+				}
+				if got := c.at(p.last(t)); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+func inBody(body string, path ...string) string {
+	var v any
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		return err.Error()
+	}
+	s, _ := atPointer(v, path).(string)
+	return s
+}
+
+const canary = "canary-5f2b9e"
+
+func canaryOptions(value string) *Options {
+	return &Options{
+		Getenv: func(name string) (string, bool) { return value, name == "PAY_TOKEN" },
+		ReadFile: func(path string) ([]byte, error) {
+			if path != "/run/secrets/pay" {
+				return nil, errors.New("no such file")
+			}
+			return []byte(value + "-file\n"), nil
+		},
+	}
+}
+
+const credentialFile = `
+version: 1
+upstreams:
+  up:
+    url: URL
+    headers:
+      Authorization: Bearer ${env:PAY_TOKEN}
+      X-Second: $1 ${file:/run/secrets/pay}!
+tools:
+  t:
+    upstream: up
+    class: keyed
+    identity: [id]
+    request:
+      method: POST
+      path: /pay
+      body: args
+      headers:
+        X-Note: "{args.note}"
+    key: {carrier: header, name: Idempotency-Key}
+    probe:
+      request: {path: /find, query: {key: key}}
+      by: key
+      match: response.body.found
+`
+
+// Credentials reach the provider and are in nothing that is stored or shown.
+func TestCredentialsAreJoinedAtSend(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, nil)
+	src := strings.ReplaceAll(credentialFile, "URL", p.URL)
+	tool := setupFile(t, src, canaryOptions(canary))
+	// The argument tries to have a secret put into a header that a log may show.
+	op := begin(t, tool, `{"id":"A","note":"${env:PAY_TOKEN} $$ $"}`)
+	if strings.Contains(string(op.Request), canary) {
+		t.Errorf("the stored request holds the credential:\n%s", op.Request)
+	}
+	if !strings.Contains(string(op.Request), "Authorization: Bearer ${env:PAY_TOKEN}\n") {
+		t.Errorf("the stored request does not name the credential:\n%s", op.Request)
+	}
+	ev := send(t, tool, op)
+	if ev.Class != pawl.ClassSucceeded {
+		t.Fatalf("got %+v", ev)
+	}
+	got := p.last(t)
+	for name, want := range map[string]string{
+		"Authorization": "Bearer " + canary, "X-Second": "$1 " + canary + "-file!", "X-Note": "${env:PAY_TOKEN} $$ $",
+	} {
+		if got.Header.Get(name) != want {
+			t.Errorf("%s: got %q, want %q", name, got.Header.Get(name), want)
+		}
+	}
+	probeOf(t, tool, op)
+	if h := p.last(t).Header.Get("Authorization"); h != "Bearer "+canary {
+		t.Errorf("probe: got %q", h)
+	}
+	for _, shown := range []any{ev, op, tool.Contract, Lint(mustParse(t, src, canaryOptions(canary)))} {
+		b, err := json.Marshal(shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), canary) {
+			t.Errorf("%T shows the credential: %s", shown, b)
+		}
+	}
+}
+
+// A credential that cannot be had, or cannot stand in a header, keeps the request from
+// being sent; the reason names it and does not show it.
+func TestCredentialMissing(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"", canary + "\r\nX-Evil: 1", canary + "\x00", canary + "é"} {
+		p := newProvider(t, nil)
+		tool := setupFile(t, strings.ReplaceAll(credentialFile, "URL", p.URL), canaryOptions(value))
+		ev := send(t, tool, begin(t, tool, `{"id":"A","note":"n"}`))
+		if ev.Class != pawl.ClassNotSent || ev.Strength != pawl.P1 || len(p.received) != 0 {
+			t.Errorf("%q: got %s %s and %d requests, want NOT_SENT and none", value, ev.Class, ev.Strength, len(p.received))
+		}
+		if strings.Contains(ev.Error, canary) || !strings.Contains(ev.Error, "${env:PAY_TOKEN}") {
+			t.Errorf("%q: got %q, want the name and not the value", value, ev.Error)
+		}
+	}
+	f := mustParse(t, strings.ReplaceAll(credentialFile, "URL", "https://pay.example.com"), &Options{Getenv: func(string) (string, bool) { return "", false }})
+	if err := f.CheckSecrets(); !errors.Is(err, ErrSecret) {
+		t.Errorf("got %v, want ErrSecret", err)
+	}
+}
+
+// A stored text that was tampered with gets no credential to another place, and no
+// credential that the contract does not name.
+func TestTamperedRequestIsNotSent(t *testing.T) {
+	t.Parallel()
+	p, thief := newProvider(t, nil), newProvider(t, nil)
+	o := canaryOptions(canary)
+	o.Getenv = func(string) (string, bool) { return canary, true }
+	tool := setupFile(t, strings.ReplaceAll(credentialFile, "URL", p.URL), o)
+	for _, change := range []struct{ old, new string }{
+		{p.URL, thief.URL},
+		{p.URL, strings.Replace(p.URL, "http://", "http://user@", 1)},
+		{"X-Note: n", "X-Note: ${env:PAWL_KEY_SECRET}"},
+		{"X-Note: n", "X-Note: n\nX-Note: m"},
+		{"POST ", "POST  "},
+		{"POST ", "CONNECT "},
+		{"\n\n", "\n"},
+	} {
+		op := begin(t, tool, `{"id":"A","note":"n"}`)
+		op.Request = []byte(strings.Replace(string(op.Request), change.old, change.new, 1))
+		if ev := send(t, tool, op); ev.Class != pawl.ClassNotSent {
+			t.Errorf("%q to %q: got %s, want NOT_SENT", change.old, change.new, ev.Class)
+		}
+	}
+	if n := len(p.received) + len(thief.received); n != 0 {
+		t.Errorf("got %d requests, want none", n)
+	}
+}
+
+// A resend puts the same bytes on the wire, whatever has changed around the operation.
+func TestResendIsByteEqual(t *testing.T) {
+	t.Parallel()
+	at, requests := wireBytes(t)
+	terms := `
+class: keyed
+identity: [order_id]
+free: [note]
+request:
+  method: POST
+  path: /orders/{args.order_id}/pay
+  query: {z: args.note, a: "'x y'"}
+  body: {note: args.note, amount: args.amount}
+key: {carrier: header, name: Idempotency-Key}
+`
+	tool := setup(t, at, terms, nil)
+	op := begin(t, tool, `{"order_id":"A 1","note":"first","amount":49.90}`)
+	send(t, tool, op)
+	op.Args = json.RawMessage(`{"order_id":"A 1","note":"changed","amount":1}`)
+	again := setup(t, at, strings.ReplaceAll(terms, "note: args.note", "note: args.note + '!'"), nil)
+	again.Port.Send(t.Context(), &pawl.Sending{Operation: op, Attempt: 2, Permit: op.Created.Add(time.Hour)})
+	got := requests()
+	if len(got) != 2 || got[0] != got[1] {
+		t.Errorf("got %q, want the same bytes twice", got)
+	}
+}
+
+// Integers beyond 2^53 and amounts arrive with the digits that were written.
+func TestNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, nil)
+	tool := setup(t, p.URL, `
+identity: [{field: charge_id, rule: integer}]
+request:
+  method: POST
+  path: /charges/{args.charge_id}/refunds
+  query: {c: args.charge_id, big: args.big}
+  body: {charge: args.charge_id, next: args.charge_id + 1, big: args.big, amount: args.amount, list: "[args.big, args.amount]", fixed: 1.50, whole: 12345678901234567890}
+`, nil)
+	keys := map[string]bool{}
+	for _, id := range []string{"9007199254740992", "9007199254740993"} {
+		op := begin(t, tool, `{"charge_id":`+id+`,"big":123456789012345678901234567890,"amount":49.90}`)
+		keys[op.Key.String()] = true
+		send(t, tool, op)
+		got := p.last(t)
+		next, _ := strconv.ParseInt(id, 10, 64)
+		want := `{"amount":49.90,"big":123456789012345678901234567890,"charge":` + id +
+			`,"fixed":1.50,"list":[123456789012345678901234567890,49.90],"next":` + strconv.FormatInt(next+1, 10) + `,"whole":12345678901234567890}`
+		if got.body != want {
+			t.Errorf("got %s, want %s", got.body, want)
+		}
+		if want := "/charges/" + id + "/refunds?big=123456789012345678901234567890&c=" + id; got.URL.RequestURI() != want {
+			t.Errorf("got %s, want %s", got.URL.RequestURI(), want)
+		}
+	}
+	if len(keys) != 2 {
+		t.Errorf("got %d keys, want 2", len(keys))
+	}
+}
+
+func TestMinorUnitsArrive(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, nil)
+	tool := setup(t, p.URL, `
+identity: [{field: amount, rule: money(currency)}]
+request:
+  method: POST
+  path: /pay
+  body: {amount: "minor(args.amount, args.currency)"}
+`, nil)
+	for _, c := range []struct{ amount, currency, want string }{
+		{`80`, "JPY", "80"}, {`"80"`, "JPY", "80"}, {`1.005`, "KWD", "1005"}, {`10`, "USD", "1000"}, {`"10.00"`, "USD", "1000"}, {`1e1`, "USD", "1000"},
+	} {
+		send(t, tool, begin(t, tool, `{"amount":`+c.amount+`,"currency":"`+c.currency+`"}`))
+		if got, want := p.last(t).body, `{"amount":`+c.want+`}`; got != want {
+			t.Errorf("%s %s: got %s, want %s", c.amount, c.currency, got, want)
+		}
+	}
+	if _, err := tryBegin(tool, `{"amount":80.5,"currency":"JPY"}`); err == nil {
+		t.Error("80.5 JPY: got no error, want one")
+	}
+}
+
+// The deadline of the turn and the end of the permit belong to the attempt.
+func TestLateHeaders(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, nil)
+	deadline := time.Now().Add(30 * time.Second).UTC()
+	permit := time.Date(2026, 3, 4, 5, 6, 7, 8_000_000, time.UTC)
+	for format, check := range map[string]func(string) bool{
+		"ms":      func(s string) bool { n, err := strconv.Atoi(s); return err == nil && n > 20_000 && n <= 30_000 },
+		"seconds": func(s string) bool { n, err := strconv.Atoi(s); return err == nil && n > 20 && n <= 30 },
+		"rfc3339": func(s string) bool { return s == deadline.Format("2006-01-02T15:04:05.000Z07:00") },
+	} {
+		tool := setup(t, p.URL, `
+identity: [id]
+request: {method: POST, path: /pay}
+deadline_to: {header: X-Deadline, format: `+format+`}
+not_after: {after: 45s, header: Pawl-Not-After}
+`, nil)
+		if tool.Contract.NotAfter != 45*time.Second {
+			t.Fatalf("got not-after %v, want 45s", tool.Contract.NotAfter)
+		}
+		op := begin(t, tool, `{"id":"A"}`)
+		if strings.Contains(string(op.Request), "Deadline") || strings.Contains(string(op.Request), "Not-After") {
+			t.Errorf("the stored request has late headers:\n%s", op.Request)
+		}
+		tool.Port.Send(t.Context(), &pawl.Sending{Operation: op, Attempt: 1, Permit: permit, Deadline: deadline})
+		if got := p.last(t).Header.Get("X-Deadline"); !check(got) {
+			t.Errorf("%s: got %q", format, got)
+		}
+		if got, want := p.last(t).Header.Get("Pawl-Not-After"), "2026-03-04T05:06:52.008Z"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		tool.Port.Send(t.Context(), &pawl.Sending{Operation: op, Attempt: 2, Permit: permit})
+		if got := p.last(t).Header.Get("X-Deadline"); got != "" {
+			t.Errorf("without a deadline: got %q, want none", got)
+		}
+	}
+	tool := setup(t, p.URL, `
+identity: [id]
+request: {method: POST, path: /pay, body: args}
+deadline_to: {json_pointer: /opts/deadline}
+`, nil)
+	op := begin(t, tool, `{"id":"A"}`)
+	send(t, tool, op)
+	if got, want := inBody(p.last(t).body, "opts", "deadline"), op.Deadline.Format("2006-01-02T15:04:05.000Z07:00"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The status alone proves nothing where the contract says what a success is.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	const terms = `
+class: keyed
+identity: [id]
+request: {method: POST, path: /pay, body: args}
+key: {carrier: header, name: Idempotency-Key}
+success: response.body.ok && response.body.status == "succeeded" && response.body.amount == args.amount
+accepted: response.body.status == "pending"
+no_effect:
+  - response.body.status == "declined"
+  - when: response.status == 429 && response.header["X-Reason"] == "slow_down"
+    transient: true
+on_mismatch: response.body.error == "mismatch"
+on_concurrent: response.body.error == "in_flight"
+replay_signal: response.header["Idempotency-Replayed"] == "yes"
+result: "{'id': response.body.id, 'amount': response.body.amount}"
+result_ref: response.body.id
+`
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		class  pawl.AttemptClass
+		check  func(ev pawl.Evidence) bool
+	}{
+		{"success", 200, `{"ok":true,"status":"succeeded","amount":49.9,"id":"re_1"}`, pawl.ClassSucceeded,
+			func(ev pawl.Evidence) bool {
+				return string(ev.Result) == `{"amount":49.9,"id":"re_1"}` && ev.Ref == "re_1"
+			}},
+		{"number as ref", 200, `{"ok":true,"status":"succeeded","amount":49.90,"id":9007199254740993}`, pawl.ClassSucceeded,
+			func(ev pawl.Evidence) bool { return ev.Ref == "9007199254740993" }},
+		{"no id", 200, `{"ok":true,"status":"succeeded","amount":49.90}`, pawl.ClassResultLost, nil},
+		{"other amount", 200, `{"ok":true,"status":"succeeded","amount":49.91,"id":"re_1"}`, pawl.ClassEffectPossible, nil},
+		{"ok false", 200, `{"ok":false}`, pawl.ClassEffectPossible, nil},
+		{"declined", 200, `{"ok":false,"status":"declined"}`, pawl.ClassRejected,
+			func(ev pawl.Evidence) bool { return ev.Strength == pawl.P3 && !ev.Transient }},
+		{"pending", 200, `{"ok":true,"status":"pending"}`, pawl.ClassAccepted, nil},
+		{"202", 202, `{}`, pawl.ClassAccepted, nil},
+		{"predicate cannot be evaluated", 200, `{"status":"succeeded"}`, pawl.ClassAmbiguous, nil},
+		{"body of another type", 200, `[1,2,3]`, pawl.ClassAmbiguous, nil},
+		{"slow down", 429, `{"error":"rate"}`, pawl.ClassRejected,
+			func(ev pawl.Evidence) bool { return ev.Strength == pawl.P3 && ev.Transient }},
+		{"mismatch", 422, `{"error":"mismatch"}`, pawl.ClassAmbiguous, func(ev pawl.Evidence) bool { return ev.KeyMismatch }},
+		{"in flight", 409, `{"error":"in_flight"}`, pawl.ClassAmbiguous, func(ev pawl.Evidence) bool { return ev.InFlight }},
+		{"failure", 500, `{"error":"boom"}`, pawl.ClassEffectPossible, func(ev pawl.Evidence) bool { return ev.Replayed }},
+		{"convention", 400, `{"error":"bad"}`, pawl.ClassRejected, func(ev pawl.Evidence) bool { return ev.Strength == pawl.P4 }},
+		{"page", 400, `<html>`, pawl.ClassAmbiguous, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t, func(w http.ResponseWriter, _ *received) {
+				w.Header().Set("x-reason", "slow_down")
+				w.Header().Set("Idempotency-Replayed", "yes")
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			tool := setup(t, p.URL, terms, nil)
+			ev := send(t, tool, begin(t, tool, `{"id":"A","amount":49.90}`))
+			if ev.Class != c.class || c.check != nil && !c.check(ev) {
+				t.Errorf("got %+v, want %s", ev, c.class)
+			}
+		})
+	}
+}
+
+func TestConventionsAreInherited(t *testing.T) {
+	t.Parallel()
+	const src = `
+version: 1
+upstreams:
+  up: {url: "https://a.example.com", conventions: http, error_shape: has(response.body.error)}
+tools:
+  a: {upstream: up, request: {method: POST, path: /a}, identity: [id]}
+  b: {upstream: up, request: {method: POST, path: /b}, identity: [id], conventions: none, error_shape: "false"}
+`
+	f := mustParse(t, src, nil)
+	for i, want := range []bool{true, false} {
+		if got := f.tools[i].contract.Conventions; got != want {
+			t.Errorf("%s: got %v, want %v", f.tools[i].contract.Tool, got, want)
+		}
+	}
+}
+
+// A provider that answers with the id of what our key already did has proven the effect.
+func TestDuplicateIsAdopted(t *testing.T) {
+	t.Parallel()
+	const terms = `
+class: keyed
+identity: [id]
+request: {method: POST, path: /pay, body: args}
+key: {carrier: header, name: Idempotency-Key}
+on_duplicate:
+  when: response.status == 409
+  conflict_with_id: /error/links/conflicting_resource_id
+  read: {path: "/pay/{operation.ref}"}
+result_ref: /payment/id
+`
+	for _, c := range []struct {
+		name, body, read string
+		class            pawl.AttemptClass
+		result           string
+	}{
+		{"found", `{"error":{"links":{"conflicting_resource_id":"PM1"}}}`, `{"payment":{"id":"PM1","amount":5}}`, pawl.ClassSucceeded, `{"payment":{"id":"PM1","amount":5}}`},
+		{"unreadable", `{"error":{"links":{"conflicting_resource_id":"PM1"}}}`, ``, pawl.ClassResultLost, ``},
+		{"no id", `{"error":{}}`, `{}`, pawl.ClassAmbiguous, ``},
+		{"hostile id", `{"error":{"links":{"conflicting_resource_id":"../admin"}}}`, `{}`, pawl.ClassResultLost, ``},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t, func(w http.ResponseWriter, r *received) {
+				switch {
+				case r.Method == "POST":
+					w.WriteHeader(409)
+					io.WriteString(w, c.body)
+				case r.URL.Path != "/pay/PM1" || c.read == "":
+					w.WriteHeader(500)
+				default:
+					io.WriteString(w, c.read)
+				}
+			})
+			tool := setup(t, p.URL, terms, nil)
+			op := begin(t, tool, `{"id":"A"}`)
+			ev := tool.Port.Send(t.Context(), &pawl.Sending{Operation: op, Attempt: 2, Permit: op.Created})
+			if ev.Class != c.class || string(ev.Result) != c.result {
+				t.Errorf("got %+v, want %s %s", ev, c.class, c.result)
+			}
+			if ev.Class == pawl.ClassSucceeded && (ev.Ref != "PM1" || !ev.Replayed || ev.Conflict) {
+				t.Errorf("got %+v, want the replayed effect PM1", ev)
+			}
+			if op.Ref != "" {
+				t.Errorf("the operation was changed: %q", op.Ref)
+			}
+		})
+	}
+}
+
+func TestReadClass(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, func(w http.ResponseWriter, r *received) {
+		if r.URL.Path != "/orders/A-1" || r.Method != "GET" {
+			w.WriteHeader(404)
+		}
+		io.WriteString(w, `{"order":{"id":9007199254740993}}`)
+	})
+	tool := setup(t, p.URL, `
+class: read
+request: {path: "/orders/{args.id}"}
+result: response.body.order
+`, nil)
+	ev := send(t, tool, begin(t, tool, `{"id":"A-1"}`))
+	if ev.Class != pawl.ClassSucceeded || string(ev.Result) != `{"id":9007199254740993}` {
+		t.Errorf("got %s %s, want the order", ev.Class, ev.Result)
+	}
+	if ev := send(t, tool, begin(t, tool, `{"id":"A-2"}`)); ev.Class == pawl.ClassSucceeded {
+		t.Errorf("got %s for a 404", ev.Class)
+	}
+}
+
+func TestUpstreamCertificates(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, "{}")
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	o := &Options{ReadFile: func(string) ([]byte, error) { return ca, nil }}
+	const terms = "\ntools:\n  t: {upstream: up, request: {method: POST, path: /t}, identity: [id]}\n"
+	with := setupFile(t, "version: 1\nupstreams:\n  up: {url: \""+s.URL+"\", tls: {ca_file: /ca.pem, server_name: example.com}}"+terms, o)
+	if ev := send(t, with, begin(t, with, `{"id":"A"}`)); ev.Class != pawl.ClassSucceeded {
+		t.Errorf("got %s %s, want SUCCEEDED", ev.Class, ev.Error)
+	}
+	without := setupFile(t, "version: 1\nupstreams:\n  up: {url: \""+s.URL+"\"}"+terms, nil)
+	if ev := send(t, without, begin(t, without, `{"id":"A"}`)); ev.Class != pawl.ClassNotSent {
+		t.Errorf("got %s, want NOT_SENT", ev.Class)
+	}
+}
+
+func TestPublicNetworkOnly(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, nil)
+	tool := setupFile(t, "version: 1\nupstreams:\n  up: {url: \""+p.URL+"\", network: public}\ntools:\n  t: {upstream: up, request: {method: POST, path: /t}, identity: [id]}\n", nil)
+	if ev := send(t, tool, begin(t, tool, `{"id":"A"}`)); ev.Class != pawl.ClassNotSent || len(p.received) != 0 {
+		t.Errorf("got %s and %d requests, want NOT_SENT and none", ev.Class, len(p.received))
+	}
+}
