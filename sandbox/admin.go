@@ -23,7 +23,7 @@ import (
 // Limits of the administration.
 const (
 	maxRows   = 10_000
-	maxAwait  = time.Minute
+	maxAwait  = 45 * time.Second // less than the server's time to write
 	awaitTime = 10 * time.Second
 )
 
@@ -50,7 +50,11 @@ func (s *Sandbox) admin() http.Handler {
 		return nil, &problem{Status: 404, Code: "no_endpoint", Message: "no such method and path; the package documentation lists them"}
 	})
 	// A page in somebody's browser may not drive a sandbox on the same machine.
-	guarded := http.NewCrossOriginProtection().Handler(mux)
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeAnswer(w, (&problem{Status: 403, Code: "cross_origin", Message: "a page of another origin may not administer"}).answer())
+	}))
+	guarded := guard.Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.admitted(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")

@@ -191,9 +191,7 @@ func TestAdminRefusesOtherOrigins(t *testing.T) {
 	t.Parallel()
 	w := setup(t, nil)
 	got := w.send("DELETE", "/admin/ledger", nil, header{"Origin": "https://example.com", "Sec-Fetch-Site": "cross-site"})
-	if got.status != 403 {
-		t.Errorf("got %v, want 403", got)
-	}
+	w.wantStatus(got, 403, "cross_origin")
 }
 
 // Everything that was set survives a restart, and Options decide over what was set before.

@@ -163,6 +163,6 @@
 //
 // The sandbox's clock is the real one plus what was advanced. Landings, lags, retentions,
 // tombstones and lies are computed from it when somebody looks; no work goes on in the
-// background, and nothing is lost by a restart. The waits of delay and work are real, and
-// end early when the clock is advanced past them.
+// background, and nothing is lost by a restart. The waits of delay and work follow it
+// too: they end early when it is advanced past them.
 package sandbox

@@ -44,6 +44,7 @@ type exchange struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	ep   *endpoint // nil where no endpoint is at the path
+	mode Mode      // at arrival: where the key is
 
 	seq         int64
 	fault       Fault
@@ -148,10 +149,8 @@ func faultProblem(err error) *problem {
 // arrive records that the request came and takes a refusal that is queued for it. It
 // reports whether the ledger is full.
 func (x *exchange) arrive() (full bool, err error) {
-	mode := x.s.mode(x.service())
-	if mode.Carrier != CarrierBody {
-		x.key = x.keyOutsideBody(mode)
-	}
+	x.mode = x.s.mode(x.service())
+	x.key = x.keyOutsideBody()
 	path := x.r.URL.RequestURI()
 	if len(path) > 2048 {
 		path = path[:2048]
@@ -178,12 +177,12 @@ func (x *exchange) arrive() (full bool, err error) {
 	return full, err
 }
 
-func (x *exchange) keyOutsideBody(m Mode) string {
-	switch m.Carrier {
+func (x *exchange) keyOutsideBody() string {
+	switch x.mode.Carrier {
 	case CarrierHeader:
-		return strings.ToValidUTF8(x.r.Header.Get(m.Name), "?")
+		return strings.ToValidUTF8(x.r.Header.Get(x.mode.Name), "?")
 	case CarrierQuery:
-		return strings.ToValidUTF8(x.r.URL.Query().Get(m.Name), "?")
+		return strings.ToValidUTF8(x.r.URL.Query().Get(x.mode.Name), "?")
 	}
 	return ""
 }
@@ -221,16 +220,15 @@ func (x *exchange) understand(raw []byte) {
 	if !x.write() {
 		return
 	}
-	if m := x.s.mode(x.ep.service); m.Carrier == CarrierBody {
-		if v, ok := x.fields[m.Name]; ok {
+	if name := x.mode.Name; x.mode.Carrier == CarrierBody {
+		if v, ok := x.fields[name]; ok {
 			text, isText := v.(string)
 			if !isText && v != nil {
-				x.bad = invalid(m.Name, "want text")
+				x.bad = invalid(name, "want text")
 				return
 			}
 			x.key = text
-			x.fields = maps.Clone(x.fields)
-			delete(x.fields, m.Name)
+			delete(x.fields, name)
 		}
 	}
 	canonical, err := pawl.AppendJSON(nil, x.fields)

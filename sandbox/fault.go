@@ -33,10 +33,10 @@ import (
 //	garbage after        a JSON content type and a body that is no JSON
 //	slow body NB/s       the body comes at N bytes a second
 //
-// An ending that has "before" goes with delay before, hold before and lie only; work,
-// accept and edge exclude each other. On a read, before and after are the same, and
-// work, accept, duplicate and edge are refused. Waits in real time end early when the
-// sandbox's clock is advanced past them. The zero Fault is no fault.
+// Refuse stands alone. An ending that has "before" goes with delay before, hold before and
+// lie only; work, accept and edge exclude each other. On a read, before and after are the same, and
+// work, accept, duplicate and edge are refused. Waits follow the sandbox's clock: they end
+// early when it is advanced past them. The zero Fault is no fault.
 type Fault struct {
 	delayBefore, delayAfter time.Duration
 	holdBefore, holdAfter   bool
@@ -245,8 +245,8 @@ func (f *Fault) contradiction() string {
 	switch {
 	case f.work != 0 && f.lands != 0:
 		return "accept excludes work and edge"
-	case f.ending == endRefuse && (f.delayBefore != 0 || f.holdBefore):
-		return "refuse acts before any wait"
+	case f.ending == endRefuse && *f != Fault{ending: endRefuse, when: before}:
+		return "refuse acts before anything else could"
 	case f.when == before && (f.delayAfter != 0 || f.holdAfter || f.work != 0 || f.lands != 0 || f.duplicate):
 		return fmt.Sprintf("%q before means that nothing is done: only delay before, hold before and lie go with it", f.ending)
 	}

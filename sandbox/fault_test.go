@@ -59,7 +59,7 @@ func TestParseFaultRefuses(t *testing.T) {
 		"lie 0 absent", "lie 3 present", "slow body 0B/s", "slow body 5", "slow down 5B/s", "hold", "duplicate 2",
 		"reset after; fin after", "delay 1s after; delay 2s after", "reset before; delay 1s after", "reset before; duplicate",
 		"status 503 before; hold after", "work 1s; accept 202 lands 2s", "edge 503 work 1s; work 2s", "work 1s; edge 503 work 1s",
-		"refuse; delay 1s before", "refuse; hold before", "lie 2 absent; lie 3s absent", "reset\tafter", "reset after\n", "räset after",
+		"refuse; delay 1s before", "refuse; hold before", "lie 2 absent; refuse", "lie 2 absent; lie 3s absent", "reset\tafter", "reset after\n", "räset after",
 		strings.Repeat("duplicate ", 40),
 	} {
 		f, err := sandbox.ParseFault(line)

@@ -252,6 +252,29 @@ func TestRefundsNeverExceedTheCharge(t *testing.T) {
 	w.wantEffects(4, sandbox.Filter{Kind: "refund.create"})
 }
 
+// Modes change while requests are carried out; neither waits for the other for ever.
+func TestModesChangeUnderLoad(t *testing.T) {
+	t.Parallel()
+	w := setup(t, nil)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				if got := w.charge(chargeBody, nil); got.status != 201 {
+					t.Errorf("got %v, want 201", got)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 10 {
+				w.setMode("tickets", func(m *sandbox.Mode) { m.Lag += time.Second })
+			}
+		})
+	}
+	wg.Wait()
+	w.wantEffects(80, sandbox.Filter{})
+}
+
 func TestModeJSON(t *testing.T) {
 	t.Parallel()
 	for _, service := range sandbox.Services() {

@@ -11,7 +11,7 @@ import (
 // money reads the fields amount and currency: an amount above zero, as text or number, in
 // the currency's main unit.
 func (f *form) money() (minor int64, currency string) {
-	amount, currency := f.needText("amount"), strings.ToUpper(f.needText("currency"))
+	amount, currency := f.needText("amount"), strings.ToUpper(strings.TrimSpace(f.needText("currency")))
 	if f.wrong != nil {
 		return 0, ""
 	}

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -83,7 +84,7 @@ func (s *Sandbox) Seed(orders []SeedOrder) error {
 func (s *Sandbox) seed(tx *sql.Tx, orders []SeedOrder) error {
 	now := s.Now()
 	for i, so := range orders {
-		if so.ID == "" || len(so.ID) > 64 || so.Amount <= 0 || so.Amount > 1e15 || minorDigits(so.Currency) < 0 {
+		if so.ID == "" || len(so.ID) > 64 || so.Amount <= 0 || so.Amount > 1e15 || minorDigits(so.Currency) < 0 || so.Currency != strings.ToUpper(strings.TrimSpace(so.Currency)) {
 			return invalid("orders", "number %d: want an id, an amount above 0 and a currency", i)
 		}
 		var old order

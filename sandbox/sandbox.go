@@ -50,7 +50,9 @@ type Sandbox struct {
 	holds       *holds
 	tempDir     string
 
-	mu    sync.RWMutex
+	setting sync.Mutex // held by the one change of modes that is under way
+
+	mu    sync.RWMutex // never held while the ledger is written, which reads modes
 	modes map[string]Mode
 
 	closing sync.Once
@@ -188,8 +190,8 @@ func (s *Sandbox) SetModes(modes map[string]Mode) error {
 			return fmt.Errorf("set modes: %s: %w", name, err)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.setting.Lock()
+	defer s.setting.Unlock()
 	err := s.ledger.write(s.ledger.durable, func(tx *sql.Tx) error {
 		for name, m := range modes {
 			if err := storeMode(tx, name, m); err != nil {
@@ -201,6 +203,8 @@ func (s *Sandbox) SetModes(modes map[string]Mode) error {
 	if err != nil {
 		return fmt.Errorf("set modes: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	maps.Copy(s.modes, modes)
 	return nil
 }

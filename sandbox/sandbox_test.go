@@ -250,4 +250,3 @@ func TestRefund(t *testing.T) {
 		t.Errorf("got charge %v, want refunded 49.90", c)
 	}
 }
-

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -90,6 +91,8 @@ func (x *exchange) deliver(a answer) error {
 // note records what goes on the wire, just before it does. A request the ledger had no
 // room for has no row.
 func (x *exchange) note(text string, status int) error {
+	x.s.log.Info("request answered", slog.Int64("request", x.seq), slog.String("method", x.r.Method), slog.String("path", x.r.URL.Path),
+		slog.String("key", x.key), slog.String("fault", x.fault.String()), slog.String("answer", text))
 	return x.s.ledger.write(x.s.ledger.noted, func(tx *sql.Tx) error {
 		_, err := tx.Exec(`UPDATE requests SET answer = ?, status = ?, fault = ? WHERE seq = ?`, text, status, x.fault.String(), x.seq)
 		return err
