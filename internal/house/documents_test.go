@@ -88,6 +88,31 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+// testName is a test in a document.
+var testName = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
+
+func TestNamedTestsExist(t *testing.T) {
+	t.Parallel()
+	there := make(map[string]bool)
+	for _, name := range files(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			for declaration := range declared(t, name) {
+				there[declaration] = true
+			}
+		}
+	}
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".md") {
+			continue
+		}
+		for _, m := range testName.FindAllStringSubmatch(read(t, name), -1) {
+			if !there[m[1]] {
+				t.Errorf("%s names %s, which is not there", name, m[1])
+			}
+		}
+	}
+}
+
 // target is a make target in a document or a script: "make race".
 var target = regexp.MustCompile("(?m)(?:`|^ *|^\t)make ([a-z]+)\\b")
 
