@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
 	"github.com/pawl-dev/pawl"
 )
 
@@ -48,6 +51,15 @@ func TestLimits(t *testing.T) {
 				c.exec()
 				c.say("HTTP/1.1 200 OK\r\n")
 				repeat(c, "X: "+strings.Repeat("x", 1000)+"\r\n")
+			},
+			want: executed,
+		},
+		{
+			name: "headers larger than the limit",
+			server: func(c *rawConn) {
+				c.exec()
+				c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\nok")
+				c.untilGone()
 			},
 			want: executed,
 		},
@@ -97,6 +109,29 @@ func TestLimits(t *testing.T) {
 			row.run(t)
 		})
 	}
+}
+
+func TestLimitOfHeadersOnHTTP2(t *testing.T) {
+	t.Parallel()
+	http2Row{
+		server: func(c *h2Conn) {
+			id := c.exec()
+			c.hbuf.Reset()
+			c.enc.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+			for i := range 5 {
+				c.enc.WriteField(hpack.HeaderField{Name: fmt.Sprint("x-", i), Value: strings.Repeat("x", 8<<10)})
+			}
+			block := c.hbuf.Bytes()
+			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:16<<10], EndStream: true})
+			for rest := block[16<<10:]; len(rest) > 0; {
+				n := min(len(rest), 16<<10)
+				c.fr.WriteContinuation(id, n == len(rest), rest[:n])
+				rest = rest[n:]
+			}
+			c.then()
+		},
+		want: executed,
+	}.run(t)
 }
 
 func TestRequestRefusedLocally(t *testing.T) {

@@ -2,11 +2,14 @@ package evidence
 
 import (
 	"context"
+	"io"
 	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // echoing answers every measured request with its own number, on any connection.
@@ -85,7 +88,6 @@ func TestPoolDropsDoubtfulConnections(t *testing.T) {
 		},
 		"body until the end of the connection": func(c *rawConn) { c.exec(); c.say("HTTP/1.0 200 OK\r\n\r\nok") },
 		"answer before the body was read":      func(c *rawConn) { c.head(); c.say(okAnswer); c.park() },
-		"server closed after the answer":       func(c *rawConn) { c.exec(); c.say(okAnswer) },
 		"protocol switched": func(c *rawConn) {
 			c.exec()
 			c.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
@@ -115,9 +117,6 @@ func TestPoolDropsDoubtfulConnections(t *testing.T) {
 				if o.Response == nil {
 					t.Fatalf("attempt %d: got %v, want an answer", i, o.Err)
 				}
-				if name == "server closed after the answer" {
-					tr.pool.awaitEnd("http://" + s.addr())
-				}
 			}
 			if got := conns.Load(); got != 2 {
 				t.Errorf("connections: got %d, want 2", got)
@@ -126,16 +125,97 @@ func TestPoolDropsDoubtfulConnections(t *testing.T) {
 	}
 }
 
-// awaitEnd waits until the idle connections to a host are known to be dead.
-func (p *pool) awaitEnd(host string) {
-	p.mu.Lock()
-	list := slices.Clone(p.idle[host])
-	p.mu.Unlock()
-	for _, c := range list {
-		for c.usable() {
-			<-c.wire.changed
+func TestPoolNeverTakesAnAnswerForAnother(t *testing.T) {
+	t.Parallel()
+	t.Run("NE14 an answer that waits behind the first", func(t *testing.T) {
+		t.Parallel()
+		s := serveRaw(t, func(c *rawConn) {
+			for c.exec() {
+				c.say(okAnswer + "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale")
+			}
+		})
+		tr := transport(t, nil)
+		for i := range 300 {
+			if o := attempt(t, tr, "http://"+s.addr()); string(o.Response.Body) != "ok" {
+				t.Fatalf("attempt %d: got %q, want ok", i, o.Response.Body)
+			}
 		}
+	})
+}
+
+func TestPoolDropsConnectionsWithUnfinishedUploads(t *testing.T) {
+	t.Parallel()
+	s := serveH2(t, func(c *h2Conn) {
+		for {
+			f, err := c.fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			if h, ok := f.(*http2.MetaHeadersFrame); ok {
+				c.answer(h.StreamID, "200", "ok") // without ever opening the window for the body
+			}
+		}
+	})
+	tr := transport(t, &Options{TLS: trusting(), IdleTimeout: time.Minute})
+	r := post("https://" + s.addr())
+	r.Body = make([]byte, 1<<20)
+	o := tr.Attempt(within(t, 5*time.Second), r)
+	if o.Response == nil || o.BodyPulled == o.BodySize {
+		t.Fatalf("got %v with %d of %d pulled, want an answer before the whole body", o.Err, o.BodyPulled, o.BodySize)
 	}
+	if got := len(tr.pool.idle); got != 0 {
+		t.Errorf("hosts with idle connections: got %d, want 0", got)
+	}
+	s.settle() // returns only if the connection is closed
+}
+
+func TestPoolNoticesDeadConnections(t *testing.T) {
+	t.Parallel()
+	leave := make(chan struct{})
+	s := serveRaw(t, func(c *rawConn) {
+		if c.exec() {
+			c.say(okAnswer)
+			<-leave
+		}
+	})
+	tr := transport(t, &Options{IdleTimeout: time.Minute})
+	attempt(t, tr, "http://"+s.addr())
+	c := tr.pool.idle["http://"+s.addr()][0]
+	close(leave)
+	for c.usable() {
+		<-c.wire.changed
+	}
+	if o := attempt(t, tr, "http://"+s.addr()); reused(o) {
+		t.Errorf("a connection that the server had closed was used")
+	}
+}
+
+func TestPoolWaitsForConnectionsToSettle(t *testing.T) {
+	t.Parallel()
+	s := serveRaw(t, echoing)
+	tr := transport(t, &Options{IdleTimeout: time.Minute})
+	attempt(t, tr, "http://"+s.addr())
+	c, _ := tr.pool.get("http://" + s.addr())
+	defer c.close()
+	if !c.settle(false) {
+		t.Fatalf("a connection at rest: got unsettled, want settled")
+	}
+	c.wire.mu.Lock()
+	c.wire.waiting = false // as if the reader still had something of the answer
+	c.wire.mu.Unlock()
+	if c.settle(false) {
+		t.Errorf("a connection whose reader is busy: got settled, want unsettled")
+	}
+	if !c.settle(true) {
+		t.Errorf("HTTP 2 has frames of its own at any time: got unsettled, want settled")
+	}
+	if err := c.cc.Reserve(); err != nil {
+		t.Fatal(err)
+	}
+	if c.settle(true) {
+		t.Errorf("a connection with an unfinished stream: got settled, want unsettled")
+	}
+	c.cc.Release()
 }
 
 func TestPoolLimits(t *testing.T) {
@@ -191,15 +271,17 @@ func TestPoolLimits(t *testing.T) {
 	})
 	t.Run("closed while an attempt is out", func(t *testing.T) {
 		t.Parallel()
-		tr := transport(t, nil)
+		tr := transport(t, &Options{IdleTimeout: time.Minute})
 		s := serveRaw(t, func(c *rawConn) {
 			c.exec()
 			tr.Close()
 			c.say(okAnswer)
-			c.untilGone() // returns only if the client closes
+			c.untilGone()
 		})
 		attempt(t, tr, "http://"+s.addr())
-		s.settle()
+		if got := len(tr.pool.idle); got != 0 {
+			t.Errorf("hosts with idle connections: got %d, want 0", got)
+		}
 	})
 }
 
@@ -241,8 +323,24 @@ func TestWireWritesNothingOnceOver(t *testing.T) {
 	if n, err := w.Write([]byte("late")); n != 0 || err == nil {
 		t.Errorf("write after the end of the context: got %d and %v, want 0 and an error", n, err)
 	}
+	w.begin(nil)
 	if begun, _ := w.seal(); begun != 0 {
 		t.Errorf("begun: got %d, want 0", begun)
+	}
+	if n, err := w.Write([]byte("late")); n != 0 || err == nil {
+		t.Errorf("write after the seal: got %d and %v, want 0 and an error", n, err)
+	}
+}
+
+func TestPullsNothingOnceSealed(t *testing.T) {
+	t.Parallel()
+	b := &pulls{rest: []byte(payment)}
+	b.Read(make([]byte, 5))
+	if got := b.seal(); got != 5 {
+		t.Errorf("pulled: got %d, want 5", got)
+	}
+	if n, err := b.Read(make([]byte, 5)); n != 0 || err == nil || err == io.EOF {
+		t.Errorf("read after the seal: got %d and %v, want 0 and an error", n, err)
 	}
 }
 

@@ -142,13 +142,6 @@ func (b *pulls) Read(p []byte) (int, error) {
 // Close does nothing: the bytes stay the caller's.
 func (b *pulls) Close() error { return nil }
 
-// used reports whether the whole body was asked for.
-func (b *pulls) used() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.rest) == 0
-}
-
 // seal ends all reading: the count it returns is final.
 func (b *pulls) seal() int64 {
 	b.mu.Lock()

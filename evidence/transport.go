@@ -173,7 +173,7 @@ func (t *Transport) send(ctx context.Context, c *conn, req *http.Request, body *
 		o.Err, o.Refused = err, refusalOf(err)
 	} else {
 		o.Response, clean = readResponse(res, t.o.MaxResponse)
-		clean = clean && !res.Close && body.used() && c.settle(res.ProtoMajor == 2)
+		clean = clean && c.settle(res.ProtoMajor == 2)
 	}
 	if clean {
 		o.BytesBegun, o.Early = c.wire.finish(res.ProtoMajor == 2)
@@ -198,7 +198,7 @@ func (t *Transport) control(_ context.Context, _, address string, raw syscall.Ra
 		if err != nil {
 			return fmt.Errorf("address to connect to: %w", err)
 		}
-		if err := t.o.Allow(netip.AddrPortFrom(to.Addr().Unmap(), to.Port())); err != nil {
+		if err := t.o.Allow(to); err != nil {
 			return err
 		}
 	}
