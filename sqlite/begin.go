@@ -1,0 +1,250 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-dev/pawl"
+)
+
+const (
+	selectNewest    = `SELECT op FROM intents WHERE identity_claim = ?1 AND gen >= ?2 ORDER BY gen DESC LIMIT 1`
+	selectByKey     = `SELECT op FROM intents WHERE key = ?1`
+	selectByStep    = `SELECT op FROM states WHERE step_claim = ?1 AND step_claim IS NOT NULL AND held & 1`
+	selectByOnce    = `SELECT op FROM states WHERE once_claim = ?1 AND once_claim IS NOT NULL AND held & 2`
+	selectBySubject = `SELECT op FROM states WHERE subject_claim = ?1 AND subject_claim IS NOT NULL AND held & 4`
+	selectByOp      = `SELECT ` + columns + ` FROM ` + joined + ` WHERE i.op = ?1`
+
+	selectLane = `SELECT lane FROM lanes WHERE tenant = ?1 AND tool = ?2`
+	insertLane = `INSERT INTO lanes (tenant, tool) VALUES (?1, ?2)`
+
+	insertIntent = `INSERT INTO intents (id, lane, run, key, gen, identity_claim, intent, intent_sum)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING`
+	deleteIntent = `DELETE FROM intents WHERE op = ?1`
+	insertState  = `INSERT INTO states (op, lane, step_claim, once_claim, subject_claim,
+		held, open, status, version, review, ref, state, state_sum, token, lease, due, claim_sum)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING`
+	insertEntry    = `INSERT INTO history (line, entry) VALUES (?1 << 20 | ?2, ?3)`
+	insertContract = `INSERT INTO contracts (hash, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING`
+)
+
+// maxVersion is the greatest number of an entry that history.line has room for.
+const maxVersion = 1<<20 - 1
+
+var errForeign = errors.New("its id is taken, or one of its claims is held by another tenant")
+
+// beginning is the write of Begin.
+type beginning struct {
+	header
+	row      *row
+	first    []byte
+	contract []byte // its JSON, where the store may not have it yet
+
+	standing *row
+	kind     pawl.ClaimKind
+	foreign  bool
+}
+
+// Begin inserts op with its first history entry, or returns the operation in its way.
+func (db *DB) Begin(ctx context.Context, op *pawl.Operation, first []byte) (*pawl.Standing, error) {
+	b, err := db.newBeginning(op, first)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: begin %s: %w", op.ID, err)
+	}
+	if err := db.submit(ctx, b); err != nil {
+		return nil, err
+	}
+	switch {
+	case b.foreign:
+		return nil, fmt.Errorf("sqlite: begin %s: %w", op.ID, errForeign)
+	case b.standing != nil:
+		standing, err := db.operation(ctx, b.standing)
+		if err != nil {
+			return nil, err
+		}
+		return &pawl.Standing{Kind: b.kind, Op: standing}, nil
+	}
+	db.contracts.saved(op)
+	return nil, nil
+}
+
+func (db *DB) newBeginning(op *pawl.Operation, first []byte) (*beginning, error) {
+	if op.Version != 1 {
+		return nil, fmt.Errorf("version is %d, want 1", op.Version)
+	}
+	if len(first) == 0 || len(first) > maxDocument {
+		return nil, fmt.Errorf("entry has %d bytes, want 1 to %d", len(first), maxDocument)
+	}
+	if err := db.reserve.admit(); err != nil {
+		return nil, err
+	}
+	r, err := newRow(op)
+	if err != nil {
+		return nil, err
+	}
+	b := &beginning{row: r, first: first}
+	b.size, b.opens = len(r.intent)+len(r.state)+len(first), true
+	b.contract, err = db.contracts.unsaved(op)
+	return b, err
+}
+
+func (b *beginning) apply(w *writer) error {
+	b.standing, b.foreign = nil, false
+	if found, err := b.lookForIdentity(w); found || err != nil {
+		return err
+	}
+	inserted, err := b.insert(w)
+	if inserted || err != nil {
+		return err
+	}
+	r := b.row
+	for _, c := range []struct {
+		stmt *sqlite3.Stmt
+		kind pawl.ClaimKind
+		held [16]byte
+	}{
+		{w.stmt.byKey, pawl.ClaimKey, r.key},
+		{w.stmt.byStep, pawl.ClaimStep, r.claims[claimStep]},
+		{w.stmt.byOnce, pawl.ClaimOnce, r.claims[claimOnce]},
+		{w.stmt.bySubject, pawl.ClaimSubject, r.claims[claimSubject]},
+	} {
+		if c.kind != pawl.ClaimKey && !claimed(c.held) {
+			continue
+		}
+		p := params{s: c.stmt}
+		p.blob(c.held[:])
+		if found, err := b.look(w, &p, c.kind); found || err != nil {
+			return err
+		}
+	}
+	b.foreign = true
+	return nil
+}
+
+func (b *beginning) lookForIdentity(w *writer) (bool, error) {
+	if !claimed(b.row.claims[claimIdentity]) {
+		return false, nil
+	}
+	p := params{s: w.stmt.newest}
+	p.blob(b.row.claims[claimIdentity][:])
+	p.int(b.row.gen)
+	return b.look(w, &p, pawl.ClaimIdentity)
+}
+
+// look reports whether a claim is held, and keeps the holder.
+func (b *beginning) look(w *writer, p *params, kind pawl.ClaimKind) (bool, error) {
+	op, found, err := p.one()
+	if !found || err != nil {
+		return false, err
+	}
+	holder, err := w.row(op)
+	if err != nil {
+		return false, err
+	}
+	if holder.tenant != b.row.tenant {
+		b.foreign = true
+	} else {
+		b.standing, b.kind = holder, kind
+	}
+	return true, nil
+}
+
+// insert reports false, and leaves nothing behind, where a claim is held.
+func (b *beginning) insert(w *writer) (bool, error) {
+	r := b.row
+	lane, err := w.laneOf(r.tenant, r.tool)
+	if err != nil {
+		return false, err
+	}
+	p := params{s: w.stmt.insertIntent}
+	p.blob(r.id[:])
+	p.int(lane)
+	p.text(r.run)
+	p.blob(r.key[:])
+	p.int(r.gen)
+	p.claim(&r.claims[claimIdentity])
+	p.raw(r.intent)
+	p.int(r.intentSum)
+	if changed, err := p.exec(); !changed || err != nil {
+		return false, err
+	}
+	op := w.conn.LastInsertRowID()
+	p = params{s: w.stmt.insertState}
+	p.int(op)
+	p.int(lane)
+	p.claim(&r.claims[claimStep])
+	p.claim(&r.claims[claimOnce])
+	p.claim(&r.claims[claimSubject])
+	p.state(r)
+	if changed, err := p.exec(); err != nil {
+		return false, err
+	} else if !changed {
+		p = params{s: w.stmt.deleteIntent}
+		p.int(op)
+		_, err := p.exec()
+		return false, err
+	}
+	if err := w.append(op, r.version, b.first); err != nil || b.contract == nil {
+		return true, err
+	}
+	p = params{s: w.stmt.insertContract}
+	p.text(contractHash(b.contract))
+	p.raw(b.contract)
+	_, err = p.exec()
+	return true, err
+}
+
+// append writes one line of history.
+func (w *writer) append(op, version int64, entry []byte) error {
+	p := params{s: w.stmt.insertEntry}
+	p.int(op)
+	p.int(version)
+	p.raw(entry)
+	_, err := p.exec()
+	return err
+}
+
+// row copies one operation out.
+func (w *writer) row(op int64) (r *row, err error) {
+	p := params{s: w.stmt.byOp}
+	p.int(op)
+	found, err := p.query(func(s *sqlite3.Stmt) { r = scan(s) })
+	if err == nil && !found {
+		err = fmt.Errorf("intent %d has no state: %w", op, sqlite3.CORRUPT)
+	}
+	return r, err
+}
+
+// laneOf finds a lane or makes it.
+func (w *writer) laneOf(tenant, tool string) (int64, error) {
+	key := [2]string{tenant, tool}
+	if lane, known := w.lanes[key]; known {
+		return lane, nil
+	}
+	p := params{s: w.stmt.lane}
+	p.text(tenant)
+	p.text(tool)
+	lane, found, err := p.one()
+	if err != nil {
+		return 0, err
+	}
+	if !found {
+		p = params{s: w.stmt.insertLane}
+		p.text(tenant)
+		p.text(tool)
+		if _, err := p.exec(); err != nil {
+			return 0, err
+		}
+		lane = w.conn.LastInsertRowID()
+	}
+	if len(w.lanes) == maxKnownLanes {
+		clear(w.lanes)
+	}
+	w.lanes[key] = lane
+	return lane, nil
+}
+
+func claimed(d pawl.Digest) bool { return d != pawl.Digest{} }

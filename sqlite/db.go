@@ -1,0 +1,244 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// Interface guards.
+var _ pawl.Store = (*DB)(nil)
+
+// Options of Open. A zero field means its default.
+type Options struct {
+	// WALSize is the size in bytes to which the write-ahead log is grown once, so that
+	// commits overwrite blocks that exist; when it is full it is moved into the database.
+	// 0 means 64 MB; the least is 1 MB.
+	WALSize int64
+	// Reserve is the size in bytes of the file that is removed when space runs out.
+	// 0 means 4 MB.
+	Reserve int64
+	// BusyTimeout bounds the wait for another process's transaction; 0 means 5 s. A
+	// caller's context ends its own wait earlier.
+	BusyTimeout time.Duration
+	// Readers is the greatest number of connections that read; 0 means 4.
+	Readers int
+	// OnCorrupt is told of every row that Claim or Find refused. It must return quickly and
+	// not call the store. Nil logs the error with slog.
+	OnCorrupt func(id pawl.ID, err error)
+
+	vfs         string // name of the driver's file system: tests of faults
+	synchronous string // tests of what FULL is for
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	if o.WALSize < 0 || o.WALSize > 0 && o.WALSize < 1<<20 {
+		errs = append(errs, fmt.Errorf("WALSize: %d is less than 1 MB", o.WALSize))
+	}
+	if o.Reserve < 0 {
+		errs = append(errs, fmt.Errorf("Reserve: %d is negative", o.Reserve))
+	}
+	if o.BusyTimeout < 0 {
+		errs = append(errs, fmt.Errorf("BusyTimeout: %v is negative", o.BusyTimeout))
+	}
+	if o.Readers < 0 {
+		errs = append(errs, fmt.Errorf("Readers: %d is negative", o.Readers))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) withDefaults() {
+	if o.WALSize == 0 {
+		o.WALSize = 64 << 20
+	}
+	if o.Reserve == 0 {
+		o.Reserve = 4 << 20
+	}
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = 5 * time.Second
+	}
+	if o.Readers == 0 {
+		o.Readers = 4
+	}
+	if o.OnCorrupt == nil {
+		o.OnCorrupt = func(id pawl.ID, err error) { slog.Error("row refused", "operation", id.String(), "error", err) }
+	}
+	if o.synchronous == "" {
+		o.synchronous = "FULL"
+	}
+}
+
+// frameSize is the size of one page in the WAL: SQLite's default page and its header.
+const frameSize = 4096 + 24
+
+// checkpointPages leaves an eighth of the WAL for the batch that goes beyond it.
+func (o *Options) checkpointPages() int { return int(o.WALSize / 8 * 7 / frameSize) }
+
+// DB is a store in one SQLite file.
+type DB struct {
+	path     string
+	opts     Options
+	clock    clock
+	queue    *queue
+	writer   *writer
+	reserve  reserve
+	recovery error
+
+	contracts contracts
+	failed    atomic.Pointer[error]
+
+	readers chan struct{} // a token for each reader in use
+	mu      sync.Mutex
+	idle    []*reader
+
+	stop      chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Now is the wall clock of this process, made never to run backwards.
+func (db *DB) Now(ctx context.Context) (time.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, err
+	}
+	if db.closing() {
+		return time.Time{}, errClosed
+	}
+	return db.clock.now(), nil
+}
+
+// Close finishes the transaction that has begun, fails the writes that wait, waits for
+// the reads under way, and closes the file. It may be called more than once.
+func (db *DB) Close() error {
+	db.closeOnce.Do(func() {
+		close(db.stop)
+		db.queue.close()
+		<-db.writer.stopped
+		for range cap(db.readers) {
+			db.readers <- struct{}{}
+		}
+		var errs []error
+		for _, r := range db.idle {
+			errs = append(errs, r.close())
+		}
+		errs = append(errs, closeConn(db.writer.conn, db.failure() != nil))
+		db.closeErr = errors.Join(errs...)
+	})
+	return db.closeErr
+}
+
+// closeConn closes a connection and what it prepared. After a failure the last one
+// leaves the WAL as it is, for Open to read.
+func closeConn(c *sqlite3.Conn, failed bool) error {
+	if failed {
+		if _, err := c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
+			return err
+		}
+	}
+	var stmts []*sqlite3.Stmt
+	for s := range c.Stmts() {
+		stmts = append(stmts, s)
+	}
+	for _, s := range stmts {
+		s.Close() // repeats the error of its last step
+	}
+	return c.Close()
+}
+
+func (db *DB) closing() bool {
+	select {
+	case <-db.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail closes the store to writes and returns what its callers are told.
+func (db *DB) fail(cause error) error {
+	err := fmt.Errorf("sqlite: %s: %w: %w", db.path, pawl.ErrStoreFailed, cause)
+	db.failed.CompareAndSwap(nil, &err)
+	return *db.failed.Load()
+}
+
+func (db *DB) failure() error {
+	if err := db.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Errors that Recovery returns, for errors.Is.
+var (
+	// ErrOtherFile: the file is not the one in which the store was last confirmed.
+	ErrOtherFile = errors.New("store was copied or restored")
+	// ErrWALMissing: the write-ahead log is gone, and what was only in it.
+	ErrWALMissing = errors.New("write-ahead log is missing")
+)
+
+// Recovery says why the file may not hold everything that was acknowledged, or may have
+// a living twin; nil means that it is the file that was last used. It is found out at
+// Open and stays until the store is opened again after Confirm.
+func (db *DB) Recovery() error { return db.recovery }
+
+const (
+	insertWitness = `INSERT INTO store (one, id, device, inode) VALUES (1, ?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	selectWitness = `SELECT device, inode FROM store`
+	updateWitness = `UPDATE store SET device = ?1, inode = ?2`
+)
+
+// confirmation is the write of Confirm.
+type confirmation struct {
+	header
+	device, inode int64
+}
+
+// Confirm records that this file is the one that lives.
+func (db *DB) Confirm(ctx context.Context) error {
+	x := &confirmation{}
+	var err error
+	if x.device, x.inode, err = identify(db.path); err != nil {
+		return fmt.Errorf("sqlite: confirm: %w", err)
+	}
+	return db.submit(ctx, x)
+}
+
+func (x *confirmation) apply(w *writer) error {
+	p := params{s: w.stmt.confirm}
+	p.int(x.device)
+	p.int(x.inode)
+	_, err := p.exec()
+	return err
+}
+
+// Check examines the whole file: SQLite's own structures, then the seal of every row.
+// It takes time in proportion to the file.
+func (db *DB) Check(ctx context.Context) error {
+	var errs []error
+	err := db.read(ctx, func(r *reader) error {
+		none := func(*params) {}
+		err := r.query(`PRAGMA quick_check(10)`, none, func(s *sqlite3.Stmt) {
+			if found := s.ColumnText(0); found != "ok" {
+				errs = append(errs, fmt.Errorf("sqlite: %s: %s: %w", db.path, found, pawl.ErrCorrupt))
+			}
+		})
+		if err != nil || len(errs) > 0 {
+			return err
+		}
+		return r.query(`SELECT `+columns+` FROM `+joined, none, func(s *sqlite3.Stmt) {
+			if found := scan(s); !found.sound() && len(errs) < 10 {
+				errs = append(errs, fmt.Errorf("sqlite: row of %s failed its check: %w", found.id, pawl.ErrCorrupt))
+			}
+		})
+	})
+	return errors.Join(append(errs, err)...)
+}

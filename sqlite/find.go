@@ -1,0 +1,162 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-dev/pawl"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 1000
+)
+
+// Find lists operations, the one begun last first. A row that fails its check is listed
+// as UNKNOWN with reason row_refused, and told to Options.OnCorrupt.
+func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error) {
+	l, err := newListing(q)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: find: %w", err)
+	}
+	var rows []*row
+	err = db.read(ctx, func(r *reader) error {
+		return r.query(l.sql(), l.bind, func(s *sqlite3.Stmt) { rows = append(rows, scan(s)) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	ops := make([]*pawl.Operation, len(rows))
+	for i, r := range rows {
+		if !r.sound() {
+			db.opts.OnCorrupt(r.id, fmt.Errorf("sqlite: find: row of %s failed its check: %w", r.id, pawl.ErrCorrupt))
+			ops[i] = r.refused()
+			continue
+		}
+		if ops[i], err = db.operation(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return ops, nil
+}
+
+// listing is the statement for one query. The first filter that has an index decides
+// which is used; it is named in the statement, so that no statistics change the plan.
+type listing struct {
+	from  string   // the tables, the one with the index first
+	where []string // conditions on intents i and states s
+	args  []any    // int64, string or []byte, in the order of where
+
+	lanes    string // condition on the lanes l; empty means all
+	laneArgs []any
+	limit    int64
+}
+
+func newListing(q pawl.Query) (*listing, error) {
+	l := &listing{limit: int64(q.Limit)}
+	if q.Limit <= 0 {
+		l.limit = defaultLimit
+	}
+	l.limit = min(l.limit, maxLimit)
+	if q.Key != "" {
+		key, err := hex.DecodeString(q.Key)
+		if err != nil || len(key) != 16 {
+			return nil, fmt.Errorf("key: want 32 hex digits, got %d characters", len(q.Key))
+		}
+		l.intents("intents_key", "i.key = ?", key)
+	}
+	if claimed(q.IdentityClaim) {
+		l.intents("intents_identity", "i.identity_claim = ?", q.IdentityClaim[:])
+	}
+	if q.Ref != "" {
+		l.states("states_ref", "s.ref = ?", q.Ref)
+	}
+	if q.Run != "" {
+		l.intents("intents_run", "i.run = ? AND i.run <> ''", q.Run)
+	}
+	if q.Review {
+		l.states("states_review", "s.review IS NOT NULL")
+	}
+	if q.Open {
+		l.states("states_due", "s.open AND (s.open OR s.due IS NOT NULL)")
+	}
+	switch q.Status {
+	case "":
+	case pawl.Prepared, pawl.Pending, pawl.Unknown:
+		l.states("states_due", "s.status = ? AND s.open AND (s.open OR s.due IS NOT NULL)", string(q.Status))
+	case pawl.FailedNoEffect, pawl.Compensated:
+		l.states("states_failed", "s.status = '"+string(q.Status)+"'")
+	case pawl.Succeeded:
+		l.add("s.status = ?", string(q.Status))
+	default:
+		return nil, fmt.Errorf("status: there is no %q", q.Status)
+	}
+	if q.Before != (pawl.ID{}) {
+		l.add("i.op < (SELECT op FROM intents WHERE id = ?)", q.Before[:])
+	}
+	if !q.AllTenants {
+		l.lanes, l.laneArgs = "l.tenant = ?", append(l.laneArgs, q.Tenant)
+	}
+	if q.Tool != "" {
+		l.lanes, l.laneArgs = strings.TrimPrefix(l.lanes+" AND l.tool = ?", " AND "), append(l.laneArgs, q.Tool)
+	}
+	return l, nil
+}
+
+func (l *listing) add(condition string, args ...any) {
+	l.where, l.args = append(l.where, condition), append(l.args, args...)
+}
+
+func (l *listing) intents(index, condition string, args ...any) {
+	if l.from == "" {
+		l.from = "intents i INDEXED BY " + index + " CROSS JOIN states s ON s.op = i.op"
+	}
+	l.add(condition, args...)
+}
+
+func (l *listing) states(index, condition string, args ...any) {
+	if l.from == "" {
+		l.from = "states s INDEXED BY " + index + " CROSS JOIN intents i ON i.op = s.op"
+	}
+	l.add(condition, args...)
+}
+
+// sql selects the numbers of the newest operations first and reads those rows alone.
+func (l *listing) sql() string {
+	where := strings.Join(append([]string{"1"}, l.where...), " AND ")
+	var newest string
+	switch {
+	case l.from != "" && l.lanes == "":
+		newest = "SELECT i.op FROM " + l.from + " WHERE " + where
+	case l.from != "":
+		newest = "SELECT i.op FROM " + l.from + " CROSS JOIN lanes l ON l.lane = i.lane WHERE " + where + " AND " + l.lanes
+	case l.lanes == "":
+		newest = "SELECT i.op FROM intents i NOT INDEXED CROSS JOIN states s ON s.op = i.op WHERE " + where
+	default: // the newest of each lane
+		newest = `SELECT n.op AS op FROM lanes l CROSS JOIN intents n WHERE n.op IN (
+			SELECT i.op FROM intents i INDEXED BY intents_lane CROSS JOIN states s ON s.op = i.op
+			WHERE i.lane = l.lane AND ` + where + ` ORDER BY i.op DESC LIMIT ?) AND ` + l.lanes
+	}
+	return "SELECT " + columns + " FROM " + joined + " WHERE i.op IN (" + newest + " ORDER BY 1 DESC LIMIT ?) ORDER BY i.op DESC"
+}
+
+func (l *listing) bind(p *params) {
+	args := append([]any{}, l.args...)
+	if l.from == "" && l.lanes != "" {
+		args = append(args, l.limit)
+	}
+	for _, a := range append(append(args, l.laneArgs...), l.limit) {
+		switch a := a.(type) {
+		case int64:
+			p.int(a)
+		case string:
+			p.text(a)
+		case []byte:
+			p.blob(a)
+		}
+	}
+}

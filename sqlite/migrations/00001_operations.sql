@@ -1,0 +1,89 @@
+-- +goose Up
+
+-- Of two processes that migrate at once, the loser's transaction fails as a whole.
+CREATE UNIQUE INDEX pawl_schema_version ON pawl_schema (version_id);
+
+-- The one row says which store this is and in which file it was last confirmed to live.
+CREATE TABLE store (
+	one    INTEGER PRIMARY KEY CHECK (one = 1),
+	id     BLOB NOT NULL,
+	device INTEGER NOT NULL,
+	inode  INTEGER NOT NULL
+) STRICT;
+
+-- Contracts are kept once; intents name them by hash.
+CREATE TABLE contracts (
+	hash TEXT PRIMARY KEY,
+	body TEXT NOT NULL
+) STRICT;
+
+-- A lane is what one tenant does with one tool. Sweepers serve lanes in turn.
+CREATE TABLE lanes (
+	lane   INTEGER PRIMARY KEY,
+	tenant TEXT NOT NULL,
+	tool   TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX lanes_tenant ON lanes (tenant, tool);
+
+-- The part of an operation that Begin writes and nothing changes. The seals (CRC-32C)
+-- here and in states cover what is written together.
+CREATE TABLE intents (
+	op             INTEGER PRIMARY KEY,
+	id             BLOB NOT NULL,
+	lane           INTEGER NOT NULL,
+	run            TEXT NOT NULL,
+	key            BLOB NOT NULL,
+	gen            INTEGER NOT NULL,
+	identity_claim BLOB,
+	intent         TEXT NOT NULL,
+	intent_sum     INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX intents_id ON intents (id);
+CREATE UNIQUE INDEX intents_key ON intents (key);
+CREATE UNIQUE INDEX intents_identity ON intents (identity_claim, gen) WHERE identity_claim IS NOT NULL;
+CREATE INDEX intents_lane ON intents (lane);
+CREATE INDEX intents_run ON intents (run) WHERE run <> '';
+
+-- The part that changes. Times are microseconds since 1970; NULL is the zero time.
+-- Token, lease and due have a seal of their own because claims write them alone.
+CREATE TABLE states (
+	op            INTEGER PRIMARY KEY,
+	lane          INTEGER NOT NULL,
+	step_claim    BLOB,
+	once_claim    BLOB,
+	subject_claim BLOB,
+	held          INTEGER NOT NULL, -- 1 step, 2 once, 4 subject
+	open          INTEGER NOT NULL,
+	status        TEXT NOT NULL,
+	version       INTEGER NOT NULL,
+	review        INTEGER,
+	ref           TEXT,
+	state         TEXT NOT NULL,
+	state_sum     INTEGER NOT NULL,
+	token         INTEGER NOT NULL,
+	lease         INTEGER,
+	due           INTEGER,
+	claim_sum     INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX states_step ON states (step_claim) WHERE step_claim IS NOT NULL AND held & 1;
+CREATE UNIQUE INDEX states_once ON states (once_claim) WHERE once_claim IS NOT NULL AND held & 2;
+CREATE UNIQUE INDEX states_subject ON states (subject_claim) WHERE subject_claim IS NOT NULL AND held & 4;
+CREATE INDEX states_due ON states (lane, due) WHERE open OR due IS NOT NULL;
+CREATE INDEX states_failed ON states (lane) WHERE status = 'FAILED_NO_EFFECT' OR status = 'COMPENSATED';
+CREATE INDEX states_review ON states (lane) WHERE review IS NOT NULL;
+CREATE INDEX states_ref ON states (ref) WHERE ref IS NOT NULL;
+
+-- One line per change, chained by hash: line is op * 2^20 + the entry's number.
+CREATE TABLE history (
+	line  INTEGER PRIMARY KEY,
+	entry TEXT NOT NULL
+) STRICT;
+
+-- For people with an SQL shell; pawl itself does not use it.
+CREATE VIEW operations AS
+SELECT i.op, 'op_' || lower(hex(i.id)) AS id, l.tenant, l.tool, i.run, i.intent ->> '$.step' AS step, i.gen,
+	lower(hex(i.key)) AS key, s.status, s.state ->> '$.reason' AS reason, s.version,
+	i.intent ->> '$.created' AS created, s.state ->> '$.updated' AS updated, s.ref,
+	strftime('%Y-%m-%dT%H:%M:%fZ', s.due / 1e6, 'unixepoch') AS due,
+	strftime('%Y-%m-%dT%H:%M:%fZ', s.review / 1e6, 'unixepoch') AS review, i.intent, s.state
+FROM intents i JOIN states s USING (op) JOIN lanes l ON l.lane = i.lane;

@@ -1,0 +1,272 @@
+package sqlite
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// Open opens the store in the file at path, which it makes with mode 0600 if there is
+// none. It returns ErrCorrupt if the file is no sound SQLite database, ErrNewerSchema if
+// a newer pawl wrote it, ErrReadOnly if it cannot be written, and ErrBusy if another
+// program holds it locked.
+func Open(path string, o *Options) (*DB, error) {
+	db, err := open(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open %q: %w", path, err)
+	}
+	return db, nil
+}
+
+func open(path string, o *Options) (_ *DB, err error) {
+	db := &DB{queue: newQueue(), stop: make(chan struct{})}
+	if o != nil {
+		db.opts = *o
+	}
+	if err := db.opts.validate(); err != nil {
+		return nil, err
+	}
+	db.opts.withDefaults()
+	db.readers = make(chan struct{}, db.opts.Readers)
+	if db.path, err = prepareFile(path); err != nil {
+		return nil, err
+	}
+	wal, err := exists(db.path + "-wal")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.connect()
+	if err != nil {
+		return nil, withHint(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(withHint(err), closeConn(conn, true))
+		}
+	}()
+	if err := db.configure(conn); err != nil {
+		return nil, err
+	}
+	if err := migrate(db.uri(), migrations); err != nil {
+		return nil, err
+	}
+	if err := db.witness(conn, wal); err != nil {
+		return nil, err
+	}
+	if err := db.growWAL(conn); err != nil {
+		return nil, err
+	}
+	db.reserve = reserve{path: db.path + "-reserve", size: db.opts.Reserve}
+	if err := db.reserve.open(); err != nil {
+		return nil, err
+	}
+	if db.writer, err = newWriter(db, conn); err != nil {
+		return nil, err
+	}
+	go db.writer.run()
+	return db, nil
+}
+
+// withHint gives an error of opening its meaning and says what to do about it.
+func withHint(err error) error {
+	told, _ := explain(err)
+	switch {
+	case errors.Is(told, pawl.ErrCorrupt):
+		return fmt.Errorf("%w (restore the file from a backup; do not write to this one)", told)
+	case errors.Is(told, pawl.ErrBusy):
+		return fmt.Errorf("%w (another program holds the file locked)", told)
+	}
+	return told
+}
+
+// prepareFile checks the place of the file and makes an empty one if there is none.
+func prepareFile(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("path is empty")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if err := checkFileSystem(filepath.Dir(path)); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%w: %w", pawl.ErrReadOnly, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	// Closing a file that another connection of this process has open is harmless here:
+	// the driver's locks belong to open file descriptions, not to the process.
+	return path, f.Close()
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// uri names the file for the driver; the files beside it get its mode.
+func (db *DB) uri() string {
+	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(db.path), RawQuery: "modeof=" + escape(db.path)}
+	if db.opts.vfs != "" {
+		u.RawQuery += "&vfs=" + escape(db.opts.vfs)
+	}
+	return u.String()
+}
+
+// connect opens a connection that leaves the WAL in place when it is the last to close.
+func (db *DB) connect() (*sqlite3.Conn, error) {
+	c, err := sqlite3.OpenFlags(db.uri(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+	if err != nil {
+		return nil, err
+	}
+	err = c.BusyTimeout(db.opts.BusyTimeout)
+	if err == nil {
+		_, err = c.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, true)
+	}
+	if err == nil {
+		err = c.Exec(`PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY`)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeConn(c, true))
+	}
+	return c, nil
+}
+
+// configure makes the connection a writer's and verifies what durability rests on.
+func (db *DB) configure(c *sqlite3.Conn) error {
+	// Two processes may turn a new file to WAL at once; SQLite does not wait for that.
+	for end := time.Now().Add(db.opts.BusyTimeout); ; {
+		err := c.Exec(`PRAGMA journal_mode = WAL`)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, sqlite3.BUSY) || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	// fullfsync concerns macOS alone, where a plain sync leaves data in the drive.
+	for _, p := range []string{
+		`synchronous = ` + db.opts.synchronous, `fullfsync = ON`, `checkpoint_fullfsync = ON`,
+		fmt.Sprintf(`journal_size_limit = %d`, db.opts.WALSize),
+	} {
+		if err := c.Exec(`PRAGMA ` + p); err != nil {
+			return fmt.Errorf("pragma %s: %w", p, err)
+		}
+	}
+	if err := verify(c, "journal_mode", "wal"); err != nil {
+		return err
+	}
+	level := map[string]string{"FULL": "2", "NORMAL": "1"}[db.opts.synchronous]
+	if err := verify(c, "synchronous", level); err != nil {
+		return err
+	}
+	fi, err := os.Stat(db.path)
+	if err != nil {
+		return err
+	}
+	err = os.Chmod(db.path+"-shm", fi.Mode().Perm())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it is made when the file is read first
+	}
+	return err
+}
+
+// verify reads a pragma back.
+func verify(c *sqlite3.Conn, pragma, want string) error {
+	s, _, err := c.Prepare(`PRAGMA ` + pragma)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if !s.Step() {
+		return fmt.Errorf("pragma %s: no answer: %w", pragma, errors.Join(s.Err(), errUnsafe))
+	}
+	if got := s.ColumnText(0); got != want {
+		return fmt.Errorf("pragma %s is %s, want %s: %w", pragma, got, want, errUnsafe)
+	}
+	return nil
+}
+
+var errUnsafe = errors.New("commits would not be durable")
+
+// growWAL writes the WAL to its full size once: a transaction too large for the cache
+// spills into it, and is then rolled back.
+func (db *DB) growWAL(c *sqlite3.Conn) (err error) {
+	fi, err := os.Stat(db.path + "-wal")
+	if err == nil && fi.Size() >= db.opts.WALSize-frameSize {
+		return c.Exec(writerCache)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = c.Exec(fmt.Sprintf(`PRAGMA cache_size = 16; BEGIN IMMEDIATE; CREATE TABLE pad (b BLOB); INSERT INTO pad VALUES (zeroblob(%d))`,
+		db.opts.WALSize/frameSize*4096))
+	if !c.GetAutocommit() {
+		err = errors.Join(err, c.Exec(`ROLLBACK`))
+	}
+	if err != nil && !errors.Is(err, sqlite3.FULL) {
+		return fmt.Errorf("grow write-ahead log: %w", err)
+	}
+	return c.Exec(writerCache)
+}
+
+// writerCache bounds the page cache of the writer to 32 MB.
+const writerCache = `PRAGMA cache_size = -32768`
+
+// witness compares the file with the one that the store remembers.
+func (db *DB) witness(c *sqlite3.Conn, wal bool) error {
+	device, inode, err := identify(db.path)
+	if err != nil {
+		return err
+	}
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	s, _, err := c.Prepare(insertWitness)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p := params{s: s}
+	p.blob(id[:])
+	p.int(device)
+	p.int(inode)
+	if first, err := p.exec(); first || err != nil {
+		return err
+	}
+	q, _, err := c.Prepare(selectWitness)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	if !q.Step() {
+		return errors.Join(q.Err(), fmt.Errorf("table store is empty: %w", pawl.ErrCorrupt))
+	}
+	switch {
+	case q.ColumnInt64(0) != device || q.ColumnInt64(1) != inode:
+		db.recovery = fmt.Errorf("sqlite: %s: %w", db.path, ErrOtherFile)
+	case !wal:
+		db.recovery = fmt.Errorf("sqlite: %s-wal: %w", db.path, ErrWALMissing)
+	}
+	return q.Err()
+}
