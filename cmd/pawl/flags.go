@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
+	"github.com/pawl-dev/pawl/server"
+)
+
+// place says which contract file and which store a command works on.
+type place struct{ config, store string }
+
+func (p *place) flags(c *cobra.Command) {
+	c.Flags().StringVarP(&p.config, "config", "c", "pawl.yaml", "contract file")
+	c.Flags().StringVar(&p.store, "store", "", "SQLite file to use instead of the one that the contract file names")
+}
+
+func (p *place) options() *server.Options { return &server.Options{Config: p.config, Store: p.store} }
+
+// jsonFlag adds --json.
+func jsonFlag(c *cobra.Command, to *bool) {
+	c.Flags().BoolVar(to, "json", false, "write JSON")
+}
+
+// writeJSON writes one JSON value on a line of its own, indented for people.
+func writeJSON(out *terminal.Screen, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	if out.People() {
+		enc.SetIndent("", "  ")
+	}
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
+
+// readArgs reads a call's arguments: JSON, @FILE, or - for standard input. What is too
+// long for a call is cut off where it is too long for sure, and refused by the call.
+func readArgs(spec string, in io.Reader) (json.RawMessage, error) {
+	r := in
+	switch {
+	case strings.HasPrefix(spec, "@"):
+		f, err := os.Open(spec[1:])
+		if err != nil {
+			return nil, usage("--args: %w", err)
+		}
+		defer f.Close()
+		r = f
+	case spec != "-":
+		return json.RawMessage(spec), nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, pawl.MaxJSON+1))
+	if err != nil {
+		return nil, fmt.Errorf("read arguments: %w", err)
+	}
+	if len(raw) == 0 {
+		return nil, usage("--args: %s is empty: want a JSON object", spec)
+	}
+	return raw, nil
+}
+
+// intention says for whom and where in a plan a call is made.
+type intention struct {
+	args, run, parentRun, step, tenant, actor string
+}
+
+func (i *intention) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&i.args, "args", "{}", "arguments: a JSON object, @FILE, or - for standard input")
+	f.StringVar(&i.run, "run", "", "id of the run that the call belongs to")
+	f.StringVar(&i.step, "step", "", "step of the run; without one, the whole run is the scope")
+	f.StringVar(&i.parentRun, "parent-run", "", "id of the parent run, for tools with that scope")
+	f.StringVar(&i.tenant, "tenant", "", "tenant")
+	f.StringVar(&i.actor, "actor", "", "actor within the tenant")
+}
+
+func (i *intention) call(c *cobra.Command, tool string) (pawl.Call, error) {
+	raw, err := readArgs(i.args, c.InOrStdin())
+	return pawl.Call{
+		Tool: tool, Args: raw, Run: i.run, ParentRun: i.parentRun, Step: i.step, Tenant: i.tenant, Actor: i.actor,
+	}, err
+}
+
+// oneArg takes exactly one argument and says what it should be.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch len(args) {
+		case 1:
+			return nil
+		case 0:
+			return fmt.Errorf("%s is missing", what)
+		}
+		return fmt.Errorf("want one %s, got %d arguments", what, len(args))
+	}
+}
+
+// parseID reads an operation's id from the command line.
+func parseID(s string) (pawl.ID, error) {
+	id, err := pawl.ParseID(s)
+	if err != nil {
+		return id, usage("%w", err)
+	}
+	return id, nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
+	"github.com/pawl-dev/pawl/contract"
+)
+
+// linted is what `pawl lint --json` writes.
+type linted struct {
+	File string `json:"file"`
+	// OK: the file can be used. Findings are no faults.
+	OK       bool               `json:"ok"`
+	Problems []problem          `json:"problems"`
+	Findings []contract.Finding `json:"findings"`
+}
+
+type problem struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+func newLint() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "lint FILE",
+		Short: "Check a contract file and explain its weaknesses",
+		Long: `Check a contract file. Problems must be changed before the file can be used.
+Weaknesses are explained with what they cost, and do not change the exit code.`,
+		Example: "  pawl lint pawl.yaml",
+		Args:    oneArg("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			out := terminal.New(c.OutOrStdout())
+			file, err := contract.Load(args[0], nil)
+			var invalid *contract.InvalidError
+			if err != nil && !errors.As(err, &invalid) {
+				return err
+			}
+			l := linted{File: args[0], OK: err == nil, Problems: []problem{}, Findings: []contract.Finding{}}
+			if invalid != nil {
+				for _, p := range invalid.Problems {
+					l.Problems = append(l.Problems, problem{p.Line, p.Column, p.Message})
+				}
+			} else {
+				defer file.Close()
+				l.Findings = append(l.Findings, contract.Lint(file)...)
+			}
+			if asJSON {
+				err = writeJSON(out, l)
+			} else {
+				writeLint(out, &l, invalid)
+			}
+			if err == nil && !l.OK {
+				return &exit{code: exitError}
+			}
+			return err
+		},
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func writeLint(out *terminal.Screen, l *linted, invalid *contract.InvalidError) {
+	if invalid != nil {
+		for _, p := range invalid.Problems {
+			out.Line(terminal.EscapeLines(p.String()))
+		}
+		if invalid.More > 0 {
+			out.Line(fmt.Sprintf("and %d more problems", invalid.More))
+		}
+		return
+	}
+	for _, f := range l.Findings {
+		style := terminal.Yellow
+		if f.Severity == contract.Notice {
+			style = terminal.Cyan
+		}
+		about := ""
+		if f.Tool != "" {
+			about = f.Tool + ": "
+		}
+		out.Line(fmt.Sprintf("%s:%d: ", terminal.Escape(l.File), f.Line), out.Paint(style, string(f.Severity)), ": ",
+			terminal.Escape(about+f.Message), " [", f.Code, "]")
+		for _, line := range terminal.Wrap(terminal.Escape(f.Cost), out.Width()-6) {
+			out.Line("      ", line)
+		}
+	}
+	if len(l.Findings) == 0 {
+		out.Line(terminal.Escape(l.File), ": ", out.Paint(terminal.Green, "no weakness found"))
+	}
+}

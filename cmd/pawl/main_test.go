@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	_ "github.com/ncruces/go-sqlite3/driver"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"pawl": main})
+}
+
+// TestScripts runs testdata/script. Beside testscript's own commands there are
+//
+//	desk [FILE...]        start a sandbox and put its address into the files in place of
+//	                      http://127.0.0.1:4110; without files, write the demo's contract
+//	                      file as pawl.yaml
+//	fault SERVICE LINE [TIMES]
+//	                      something goes wrong with the next requests to a service
+//	effects N [RUN]       the sandbox's ledger has N effects (of a run)
+//	requests N            N requests that want an effect reached the sandbox
+//	exits N COMMAND...    run a command and expect an exit code
+//	get VAR PATH          set VAR to a member (a.b.0, a.len) of the JSON on the last stdout
+//	is PATH VALUE         a member of the JSON on the last stdout has a value
+//	sql FILE STATEMENTS   change an SQLite file
+//	lock FILE             hold the write lock of an SQLite file until the script ends
+//	big FILE N            write JSON arguments of N bytes
+//
+// and the condition [root].
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Values[deskKey{}] = &scriptDesk{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"desk": cmdDesk, "fault": cmdFault, "effects": cmdEffects, "requests": cmdRequests, "exits": cmdExits,
+			"get": cmdGet, "is": cmdIs, "sql": cmdSQL, "lock": cmdLock, "big": cmdBig,
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("no condition %q", name)
+		},
+	})
+}

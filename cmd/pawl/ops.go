@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/server"
+	"github.com/pawl-dev/pawl/sqlite"
+)
+
+func newOps() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "ops",
+		Short:   "Look at operations",
+		Example: "  pawl ops list --review",
+	}
+	c.AddCommand(newOpsList(), newOpsShow())
+	return c
+}
+
+// openToLook opens the store for a person who looks or decides, and warns of a store that
+// may lack something.
+func openToLook(c *cobra.Command, at *place) (*sqlite.DB, error) {
+	db, err := server.OpenStore(c.Context(), at.options())
+	if err != nil {
+		return nil, err
+	}
+	if why := db.Recovery(); why != nil {
+		fmt.Fprintf(c.ErrOrStderr(), "Warning: %v; it may lack what was recorded last. See: pawl restore --help\n", why)
+	}
+	return db, nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
+)
+
+func newOpsShow() *cobra.Command {
+	var at place
+	var tenant, key, ref string
+	var history, asJSON bool
+	c := &cobra.Command{
+		Use:   "show [ID]",
+		Short: "Show one operation: what was asked, sent, seen and decided",
+		Long: `Show one operation: what was asked, what was sent, what was seen and what was
+decided. --history adds the evidence of every change. Name the operation by its id,
+by the first 32 hex digits of its key, or by the provider's id of the effect.`,
+		Example: "  pawl ops show op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e --history\n  pawl ops show --ref re_1017",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			given := len(args)
+			for _, s := range []string{key, ref} {
+				if s != "" {
+					given++
+				}
+			}
+			if given != 1 {
+				return usage("name one operation: by its id, by --key or by --ref")
+			}
+			var id pawl.ID
+			if len(args) == 1 {
+				if id, err = parseID(args[0]); err != nil {
+					return err
+				}
+			}
+			db, err := openToLook(c, &at)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, db.Close()) }()
+			var op *pawl.Operation
+			if len(args) == 1 {
+				op, err = db.Get(c.Context(), tenant, id)
+			} else {
+				op, err = findOne(c.Context(), db, pawl.Query{Tenant: tenant, Key: key, Ref: ref, Limit: 10})
+			}
+			if err != nil {
+				return err
+			}
+			entries, err := db.History(c.Context(), op.Tenant, op.ID)
+			if err != nil {
+				return err
+			}
+			out := terminal.New(c.OutOrStdout())
+			if asJSON {
+				return writeJSON(out, detail(op, entries))
+			}
+			writeOperation(out, op, entries, history)
+			return nil
+		},
+	}
+	at.flags(c)
+	f := c.Flags()
+	f.StringVar(&key, "key", "", "the operation with this key: 32 hex digits")
+	f.StringVar(&ref, "ref", "", "the operation with this provider's id")
+	f.StringVar(&tenant, "tenant", "", "tenant of the operation")
+	f.BoolVar(&history, "history", false, "show the evidence of every change")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// findOne returns the one operation that a query selects.
+func findOne(ctx context.Context, store pawl.Store, q pawl.Query) (*pawl.Operation, error) {
+	ops, err := store.Find(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	switch len(ops) {
+	case 0:
+		return nil, pawl.ErrNotFound
+	case 1:
+		return ops[0], nil
+	}
+	ids := make([]string, len(ops))
+	for i, op := range ops {
+		ids[i] = op.ID.String()
+	}
+	return nil, fmt.Errorf("%d operations match; show one of them by its id: %s", len(ops), strings.Join(ids, ", "))
+}
+
+const instant = "2006-01-02 15:04:05.000 MST"
+
+// when shows a point in time, or nothing.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(instant)
+}
+
+func writeOperation(out *terminal.Screen, op *pawl.Operation, entries []pawl.Entry, evidence bool) {
+	env := pawl.Report(op)
+	out.Line(out.Paint(styleOf(op.Status), string(op.Status)), "  ", terminal.Escape(env.Effect))
+	place := op.Run
+	if op.Step != "" {
+		place += ", step " + op.Step
+	}
+	writeFacts(out, [][2]string{
+		{"operation", op.ID.String()}, {"version", itoa(op.Version)}, {"tool", op.Tool}, {"run", place}, {"parent run", op.ParentRun},
+		{"scope", string(op.Scope)}, {"tenant", op.Tenant}, {"actor", op.Actor}, {"identity", string(op.Identity)},
+		{"arguments", string(op.Args)}, {"key", op.Key.String()}, {"reason", string(op.Reason)}, {"settled by", string(op.SettledBy)},
+		{"ref", op.Ref}, {"result", string(op.Result)}, {"begun", when(op.Created)}, {"changed", when(op.Updated)},
+		{"next move", when(op.Due)},
+	})
+	heading(out, "Attempts")
+	var rows [][]terminal.Cell
+	for _, a := range op.Attempts {
+		class := string(a.Class)
+		switch {
+		case a.Lost:
+			class = "lost with its worker"
+		case a.Out():
+			class = "out"
+		}
+		code := ""
+		if a.Code != 0 {
+			code = itoa(a.Code)
+		}
+		rows = append(rows, []terminal.Cell{
+			{Text: itoa(a.N)}, {Text: string(a.Kind)}, {Text: when(a.Permit)}, {Text: class}, {Text: a.Proof}, {Text: code}, {Text: a.Worker},
+		})
+	}
+	out.Columns([]string{"N", "KIND", "PERMIT", "CLASS", "PROOF", "CODE", "WORKER"}, rows)
+	heading(out, "History")
+	writeHistory(out, entries, evidence)
+	if evidence {
+		heading(out, "Request")
+		for line := range strings.SplitSeq(strings.TrimRight(string(op.Request), "\n"), "\n") {
+			out.Line("  ", terminal.Escape(line))
+		}
+	}
+	writeChoices(out, op)
+}
+
+func heading(out *terminal.Screen, text string) { out.Printf("\n%s\n", out.Paint(terminal.Bold, text)) }
+
+// writeChoices says what a person can do about an open operation.
+func writeChoices(out *terminal.Screen, op *pawl.Operation) {
+	if !out.People() || op.Status != pawl.Unknown {
+		return
+	}
+	heading(out, "What you can do")
+	if op.Review.IsZero() {
+		out.Line("  It is still being found out. If you know better:")
+	} else {
+		out.Line("  It waits for a person since ", when(op.Review), " (", terminal.Escape(string(op.ReviewReason)), "). Find out at the provider, then:")
+	}
+	tenant := ""
+	if op.Tenant != "" {
+		tenant = fmt.Sprintf(" --tenant %q", op.Tenant)
+	}
+	settle := fmt.Sprintf("  pawl settle %s%s --version %d", op.ID, terminal.Escape(tenant), op.Version)
+	out.Line(settle, " --happened --ref REF --who YOU --why REASON")
+	out.Line(settle, " --did-not-happen --who YOU --why REASON")
+	out.Line("  The second is taken after ", when(op.SafeAt()), ", when nothing can arrive any more.")
+}

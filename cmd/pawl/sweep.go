@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
+	"github.com/pawl-dev/pawl/server"
+)
+
+// swept is what `pawl sweep --json` writes.
+type swept struct {
+	// Settled counts what this sweep settled, Open what is left open, and Review those of
+	// them that wait for a person.
+	Settled int64 `json:"settled"`
+	Open    int   `json:"open"`
+	Review  int   `json:"review"`
+}
+
+func newSweep() *cobra.Command {
+	var at place
+	var length, lease time.Duration
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "sweep",
+		Short: "Settle what earlier calls left open",
+		Long: `Settle what earlier calls left open: operations whose worker died and operations
+that are UNKNOWN. Nothing is sent but probes, fences, and resends that the contract
+allows. It ends when nothing that it could settle is due within --for.`,
+		Example: "  pawl sweep -c pawl.yaml --for 10m",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if length <= 0 || lease <= 0 {
+				return usage("--for and --lease take a time above 0, such as 1m")
+			}
+			var w swept
+			var settled atomic.Int64
+			o := at.options()
+			o.Executor = pawl.Options{
+				Lease: lease, SweepEvery: 250 * time.Millisecond,
+				Log: slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+				Observers: []*pawl.Observer{{Changed: func(_ context.Context, op *pawl.Operation, e *pawl.Entry) {
+					if e.From.Open() && op.Status.Settled() {
+						settled.Add(1)
+					}
+				}}},
+			}
+			s, err := server.Open(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), length)
+			defer cancel()
+			s.Start()
+			err = awaitIdle(ctx, s)
+			if err == nil {
+				s.Executor().Stop(ctx)
+				w.Open, w.Review, err = countOpen(context.WithoutCancel(ctx), s.Store())
+			}
+			w.Settled = settled.Load()
+			if err = errors.Join(err, s.Close(ctx)); err != nil {
+				return err
+			}
+			out := terminal.New(c.OutOrStdout())
+			if asJSON {
+				err = writeJSON(out, w)
+			} else {
+				out.Line(fmt.Sprintf("%d settled, %d still open, %d of them wait for a person", w.Settled, w.Open, w.Review))
+			}
+			if err == nil && w.Open > 0 {
+				return &exit{code: exitOpen}
+			}
+			return err
+		},
+	}
+	at.flags(c)
+	c.Flags().DurationVar(&length, "for", time.Minute, "longest time to work")
+	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long a worker that died keeps its claim")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// awaitIdle waits until nothing that the sweeper can settle is due before ctx ends.
+func awaitIdle(ctx context.Context, s *server.Server) error {
+	var tools []string
+	for _, k := range s.Executor().Contracts() {
+		tools = append(tools, k.Tool)
+	}
+	end, _ := ctx.Deadline()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		busy := false
+		err := eachOpen(ctx, s.Store(), func(op *pawl.Operation) {
+			if slices.Contains(tools, op.Tool) && op.Review.IsZero() && !op.Due.IsZero() && op.Due.Before(end) {
+				busy = true
+			}
+		})
+		if ctx.Err() != nil || err == nil && !busy {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func countOpen(ctx context.Context, store pawl.Store) (open, review int, err error) {
+	err = eachOpen(ctx, store, func(op *pawl.Operation) {
+		open++
+		if !op.Review.IsZero() {
+			review++
+		}
+	})
+	return open, review, err
+}
+
+// eachOpen visits every open operation of the store.
+func eachOpen(ctx context.Context, store pawl.Store, visit func(*pawl.Operation)) error {
+	q := pawl.Query{AllTenants: true, Open: true, Limit: 1000}
+	for {
+		ops, err := store.Find(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, op := range ops {
+			visit(op)
+		}
+		if len(ops) < q.Limit {
+			return nil
+		}
+		q.Before = ops[len(ops)-1].ID
+	}
+}

@@ -1,0 +1,108 @@
+// Package server builds a working pawl from a contract file: it reads the file, opens the
+// store that the file names, makes an executor with the file's key secrets and registers
+// the file's tools. It is the only place that wires these parts together.
+//
+//	pawl.yaml ──▶ contract.File ──▶ tools ──▶ pawl.Executor ◀── store (sqlite)
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/contract"
+)
+
+// Options of Open and OpenStore. Nil and zero fields mean the defaults.
+type Options struct {
+	// Config is the path of the contract file; default "pawl.yaml".
+	Config string
+	// Store is the path of the SQLite file; default what the contract file says, and
+	// "pawl.db" beside it where it says nothing. A path in the file is relative to it.
+	Store string
+	// Contract is how the contract file is read.
+	Contract *contract.Options
+	// Executor is how calls are executed. Its Secrets are replaced by the file's.
+	Executor pawl.Options
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Config == "" {
+		d.Config = "pawl.yaml"
+	}
+	return d
+}
+
+// Server is an executor with its store and its tools.
+type Server struct {
+	file     *contract.File
+	store    pawl.Store
+	executor *pawl.Executor
+
+	closing sync.Once
+	failed  error // of closing
+}
+
+// Open reads the contract file, opens the store and registers the tools. It starts
+// nothing. A file that cannot be used is a *contract.InvalidError, a missing credential
+// contract.ErrSecret, a store that is not the one last used ErrRecovery; other errors of
+// the store are pawl's.
+func Open(ctx context.Context, o *Options) (_ *Server, err error) {
+	opts := o.withDefaults()
+	file, err := contract.Load(opts.Config, opts.Contract)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	if err := file.CheckSecrets(); err != nil {
+		return nil, fmt.Errorf("%s: %w", opts.Config, err)
+	}
+	if opts.Executor.Secrets, err = file.KeySecrets(); err != nil {
+		return nil, fmt.Errorf("%s: %w", opts.Config, err)
+	}
+	tools, err := file.Tools()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", opts.Config, err)
+	}
+	store, err := openFor(ctx, file, &opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{file: file, store: store, executor: pawl.New(store, &opts.Executor)}
+	for i := range tools {
+		if err := s.executor.Register(&tools[i]); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), store.Close())
+		}
+	}
+	return s, nil
+}
+
+// Executor is what calls go to.
+func (s *Server) Executor() *pawl.Executor { return s.executor }
+
+// Store is what the executor records in.
+func (s *Server) Store() pawl.Store { return s.store }
+
+// Start begins to settle in the background what calls leave open.
+func (s *Server) Start() { s.executor.Start() }
+
+// Close takes no new calls, waits for attempts that are out until ctx ends, and then
+// closes the store. It may be called twice; the second call returns what the first did.
+func (s *Server) Close(ctx context.Context) error {
+	s.closing.Do(func() {
+		s.executor.Stop(ctx)
+		s.file.Close()
+		s.failed = s.store.Close()
+	})
+	return s.failed
+}
