@@ -233,6 +233,10 @@ func (f *flight) drive(send bool) {
 				m.At = now
 			}
 			f.eager = false
+			if f.out == 0 && f.stopped() {
+				f.release(op, m)
+				return
+			}
 			if m.Kind != MoveNone && !m.At.After(now) {
 				if !f.move(ctx, op, m) {
 					return
@@ -259,7 +263,7 @@ func (f *flight) linger(op *Operation, m Move, now time.Time) bool {
 		if f.end.IsZero() {
 			leave = wake.Sub(now) > patience
 		}
-		if leave || f.stopped() {
+		if leave {
 			f.release(op, m)
 			return false
 		}

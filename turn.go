@@ -186,7 +186,8 @@ func (t *turn) answer(f *flight) *Envelope {
 // turn, or at the turn's end. f is the flight that drives it, nil where this process has
 // none.
 func (t *turn) wait(f *flight, op *Operation) *Operation {
-	timer := time.NewTimer(time.Until(t.end))
+	// The flight turns PENDING into UNKNOWN at the turn's end; that is worth a moment.
+	timer := time.NewTimer(time.Until(t.end) + min(reportGrace, t.e.opts.Reserve/4))
 	defer timer.Stop()
 	poll := pollFirst
 	for {
@@ -213,7 +214,7 @@ func (t *turn) wait(f *flight, op *Operation) *Operation {
 		var changed <-chan struct{}
 		var idle time.Time
 		op, changed, idle = f.view()
-		if answered(op) || idle.After(t.end) {
+		if answered(op) || idle.After(t.end) || op.Status != Pending && !time.Now().Before(t.end) {
 			return op
 		}
 		if changed == nil { // the flight has landed
@@ -239,6 +240,8 @@ func (t *turn) wait(f *flight, op *Operation) *Operation {
 const (
 	pollFirst = 10 * time.Millisecond
 	pollMost  = 250 * time.Millisecond
+	// reportGrace is taken from the reserve to see the last change of the turn.
+	reportGrace = 250 * time.Millisecond
 )
 
 // answered reports whether waiting longer cannot make the answer better.
