@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	yaml "github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -18,7 +19,9 @@ import (
 const (
 	maxFile  = 1 << 20
 	maxDepth = 40
-	maxNodes = 50_000
+	// maxTokens bounds the time of the YAML library, which grows with the square of the
+	// entries of a mapping.
+	maxTokens = 50_000
 )
 
 // node is a type that reads its own YAML.
@@ -32,7 +35,6 @@ type decoder struct {
 	report *report
 	keys   map[string]place
 	values map[string]place
-	seen   int
 }
 
 func member(path, name string) string {
@@ -101,7 +103,12 @@ func parseYAML(src []byte, r *report) (root *ast.MappingNode) {
 		r.add(at, "%s", what)
 		return nil
 	}
-	file, err := parser.Parse(lexer.Tokenize(string(src)), 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(string(src))
+	if len(tokens) > maxTokens {
+		r.add(place{1, 1}, "the file has more than %d words and signs: split it", maxTokens)
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		var y yaml.Error
 		at, message := place{1, 1}, "the text is no YAML"
@@ -140,6 +147,9 @@ func parseYAML(src []byte, r *report) (root *ast.MappingNode) {
 // longer lines, so the size of the file bounds it.
 func hostile(src []byte) (place, string) {
 	const bound = 1000
+	if !utf8.Valid(src) {
+		return place{1, 1}, "the file is not UTF-8"
+	}
 	brackets, indicators, line, column := 0, 0, 1, 0
 	for _, c := range src {
 		column++
@@ -169,12 +179,6 @@ func (d *decoder) into(n ast.Node, ptr any, path string) {
 
 // sound reports whether the node is of the part of YAML that contract files use.
 func (d *decoder) sound(n ast.Node, path string) bool {
-	if d.seen++; d.seen > maxNodes {
-		if d.seen == maxNodes+1 {
-			d.report.add(place{1, 1}, "the file has more than %d values", maxNodes)
-		}
-		return false
-	}
 	var at place
 	if n != nil {
 		at = placeOf(n.GetToken())
