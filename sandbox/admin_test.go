@@ -8,8 +8,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3/driver"
+
 	"github.com/pawl-dev/pawl/sandbox"
 )
+
+// tamper changes a database behind the sandbox's back.
+func tamper(t *testing.T, path, query string) {
+	t.Helper()
+	db, err := driver.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestAdminLedger(t *testing.T) {
 	t.Parallel()
@@ -258,10 +273,23 @@ func TestOpenRefuses(t *testing.T) {
 		t.Error("got no error for a text file")
 	}
 	other := filepath.Join(t.TempDir(), "other.db")
-	makeOtherDatabase(t, other)
+	tamper(t, other, `CREATE TABLE notes (text TEXT)`)
 	if _, err := sandbox.Open(&sandbox.Options{Ledger: other}); !errors.Is(err, sandbox.ErrNotALedger) {
 		t.Errorf("got %v, want ErrNotALedger", err)
 	}
+}
+
+// A ledger that cannot be written answers for itself and does nothing.
+func TestLedgerFails(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	w := setup(t, &sandbox.Options{Ledger: path})
+	tamper(t, path, `DROP TABLE effects`)
+	w.wantStatus(w.send("POST", "/v1/refunds", refundBody, keyed("k1")), 500, "ledger_failed")
+	if got := w.found("/v1/refunds?key=k1"); got != 0 {
+		t.Errorf("got %d refunds without an effect, want 0", got)
+	}
+	w.wantStatus(w.send("GET", "/admin/ledger", nil, nil), 500, "ledger_failed")
 }
 
 func TestTemporaryLedgerIsRemoved(t *testing.T) {

@@ -25,8 +25,8 @@ type booking struct {
 
 // Beginnings of an item's name that decide what can be done with it.
 const (
-	soldOut    = "FULL-"
-	fixedOrder = "FINAL-"
+	soldOut = "FULL-"
+	final   = "FINAL-"
 )
 
 // createBooking books unless the day has passed or the item is sold out.
@@ -88,7 +88,7 @@ func cancelBooking(w *work) (*result, error) {
 	if b.Status == "cancelled" {
 		return nil, &problem{Status: 409, Code: "already_cancelled", Message: "the booking is cancelled already", ResourceID: id}
 	}
-	if strings.HasPrefix(b.Item, fixedOrder) {
+	if strings.HasPrefix(b.Item, final) {
 		return nil, rejected(422, "not_cancellable", "%s cannot be cancelled", clip(b.Item))
 	}
 	b.Status = "cancelled"

@@ -3,7 +3,6 @@ package sandbox_test
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"net"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	_ "github.com/ncruces/go-sqlite3/driver" // makeOtherDatabase
 
 	"github.com/pawl-dev/pawl/sandbox"
 )
@@ -197,17 +194,5 @@ func TestKilledWhileItHolds(t *testing.T) {
 	}
 	if q := w.request("k2"); q.Seq == 0 || q.Answer != "" || q.Outcome != "" {
 		t.Errorf("got %+v, want a request that was only received", q)
-	}
-}
-
-func makeOtherDatabase(t *testing.T, path string) {
-	t.Helper()
-	db, err := sql.Open("sqlite3", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec(`CREATE TABLE notes (text TEXT)`); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,32 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 )
-
-// problem is an answer that says why nothing was done.
-type problem struct {
-	Status  int
-	Code    string
-	Message string
-	// Field is the body field or parameter at fault, if it is one.
-	Field string
-	// ResourceID names the object that a conflict is about.
-	ResourceID string
-	// RetryAfter in seconds becomes a header where it is not 0.
-	RetryAfter int
-	// malformed requests are refused before the work begins; no key remembers them.
-	malformed bool
-}
-
-// Error is for wrapping only; clients get the fields.
-func (p *problem) Error() string { return p.Code + ": " + p.Message }
-
-func invalid(field, format string, args ...any) *problem {
-	return &problem{Status: 400, Code: "invalid_request", Message: field + ": " + fmt.Sprintf(format, args...), Field: field, malformed: true}
-}
-
-func rejected(status int, code, format string, args ...any) *problem {
-	return &problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
-}
 
 // form reads the fields of a body. The first thing wrong is kept and told by done.
 type form struct {

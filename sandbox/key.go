@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"math"
 	"time"
@@ -10,30 +9,6 @@ import (
 
 // maxKey is the length of the longest key.
 const maxKey = 255
-
-// answer is what goes back to the client if no fault changes it.
-type answer struct {
-	status   int
-	body     []byte
-	replayed bool
-	retry    int // seconds; 0 means no Retry-After
-}
-
-func (p *problem) answer() answer {
-	type inner struct {
-		Code       string `json:"code"`
-		Message    string `json:"message"`
-		Field      string `json:"field,omitempty"`
-		ResourceID string `json:"resource_id,omitempty"`
-	}
-	body, err := json.Marshal(struct {
-		Error inner `json:"error"`
-	}{inner{p.Code, p.Message, p.Field, p.ResourceID}})
-	if err != nil {
-		panic("sandbox: problem does not marshal: " + err.Error()) // every field is text
-	}
-	return answer{status: p.Status, body: body, retry: p.RetryAfter}
-}
 
 // remembered is what a service knows under a key.
 type remembered struct {

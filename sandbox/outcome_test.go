@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -164,6 +166,56 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// Refuse answers the headers with RST: the body need not have come.
+func TestRefuseDoesNotWaitForTheBody(t *testing.T) {
+	t.Parallel()
+	for _, queued := range []bool{false, true} {
+		w := setup(t, nil)
+		line := "Pawl-Sandbox-Fault: refuse\r\n"
+		if queued {
+			line = ""
+			if _, err := w.AddFault(sandbox.QueuedFault{Line: "refuse", Match: sandbox.Match{Key: "k1"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(conn, "POST /v1/emails HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k1\r\n%sContent-Type: application/json\r\nContent-Length: 10\r\n\r\n", line); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("queued %v: got %v, want a connection reset", queued, err)
+		}
+		if q := w.request("k1"); q.Answer != "refused" || q.Bytes != 0 {
+			t.Errorf("queued %v: got %+v, want it refused unread", queued, q)
+		}
+	}
+}
+
+// A client that goes away in the middle of its body leaves a trace and no effect.
+func TestBodyThatDoesNotArriveWhole(t *testing.T) {
+	t.Parallel()
+	w := setup(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "POST /v1/emails HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"to\":"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.await("trace", func() bool { return w.request("k1").Answer == "unread" })
+	w.wantEffects(0, sandbox.Filter{})
+}
+
 func TestFaultOnRead(t *testing.T) {
 	t.Parallel()
 	w := setup(t, nil)
@@ -187,6 +239,9 @@ func TestFaultOnRead(t *testing.T) {
 		}
 	}
 	w.wantStatus(w.send("GET", path, nil, nil), 200, "") // none of the queued ones fits a read
+	if left, err := w.Faults(); err != nil || len(left) != 4 {
+		t.Errorf("got queue %v, %v; want all 4 left", left, err)
+	}
 	w.wantStatus(fault("nonsense"), 400, "fault_invalid")
 	w.wantEffects(0, sandbox.Filter{})
 }
@@ -303,6 +358,8 @@ func TestWork(t *testing.T) {
 	w.wantStatus(w.send("POST", "/v1/charges", map[string]any{"order_id": "B-1", "amount": "6", "currency": "EUR"}, keyed("k1")), 422, "key_mismatch")
 	w.wantEffects(0, sandbox.Filter{})
 	w.wantEffects(1, sandbox.Filter{Pending: true})
+	id := w.effects(sandbox.Filter{Pending: true})[0].ObjectID
+	w.wantStatus(w.send("GET", "/v1/charges/"+id, nil, nil), 404, "not_found")
 	list := w.send("GET", "/v1/charges?order_id=B-1", nil, nil)
 	if n := len(list.field("data").([]any)); n != 0 {
 		t.Errorf("got %d charges while the work goes on, want 0", n)

@@ -112,18 +112,6 @@ func (w *work) load(service, id string, doc any) (standing, error) {
 	return st, nil
 }
 
-func notFound(service, id string) *problem {
-	return rejected(404, "not_found", "%s has no %q", service, clip(id))
-}
-
-// clip shortens a client's text for a message.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "..."
-	}
-	return s
-}
-
 // endpoint is one method and path of a service.
 type endpoint struct {
 	service string
