@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -38,10 +39,11 @@ func open(path string, o *Options) (_ *DB, err error) {
 	}
 	db.opts.withDefaults()
 	db.readers = make(chan struct{}, db.opts.Readers)
-	if db.path, err = prepareFile(path); err != nil {
+	var mode fs.FileMode
+	if db.path, mode, err = prepareFile(path); err != nil {
 		return nil, err
 	}
-	walGone, err := lostWAL(db.path)
+	wal, err := exists(db.path + "-wal")
 	if err != nil {
 		return nil, err
 	}
@@ -60,10 +62,14 @@ func open(path string, o *Options) (_ *DB, err error) {
 	if err := migrate(db.uri(), migrations); err != nil {
 		return nil, err
 	}
-	if err := db.witness(conn, walGone); err != nil {
+	if err := db.witness(conn, wal); err != nil {
 		return nil, err
 	}
 	if err := db.growWAL(conn); err != nil {
+		return nil, err
+	}
+	// The driver makes the file of the WAL's index with the process's mode.
+	if err := os.Chmod(db.path+"-shm", mode); err != nil {
 		return nil, err
 	}
 	db.reserve = reserve{path: db.path + "-reserve", size: db.opts.Reserve}
@@ -89,46 +95,41 @@ func withHint(err error) error {
 	return told
 }
 
-// prepareFile checks the place of the file and makes an empty one if there is none.
-func prepareFile(path string) (string, error) {
+// prepareFile checks the place of the file, makes an empty one if there is none, and
+// returns its real path and its mode.
+func prepareFile(path string) (string, fs.FileMode, error) {
 	if path == "" {
-		return "", errors.New("path is empty")
+		return "", 0, errors.New("path is empty")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
 	if err := checkFileSystem(filepath.Dir(path)); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("%w: %w", pawl.ErrReadOnly, err)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return "", 0, fmt.Errorf("%w: %w", pawl.ErrReadOnly, err)
+	} else if err != nil {
+		return "", 0, err
 	}
-	if err != nil {
-		return "", err
+	fi, err := f.Stat()
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", 0, err
 	}
-	// Closing a file that another connection of this process has open is harmless here:
-	// the driver's locks belong to open file descriptions, not to the process.
-	return path, f.Close()
+	return path, fi.Mode().Perm(), nil
 }
 
-// lostWAL reports whether the write-ahead log is gone. A file of one page has never had
-// anything moved into it from a log: another process is just making it. The size is read
-// first, because the log is there before the file grows.
-func lostWAL(path string) (bool, error) {
-	fi, err := os.Stat(path)
-	if err != nil || fi.Size() <= pageSize {
-		return false, err
-	}
-	_, err = os.Stat(path + "-wal")
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+		return false, nil
 	}
-	return false, err
+	return err == nil, err
 }
 
 // uri names the file for the driver; the files beside it get its mode.
@@ -186,18 +187,7 @@ func (db *DB) configure(c *sqlite3.Conn) error {
 		return err
 	}
 	level := map[string]string{"FULL": "2", "NORMAL": "1"}[db.opts.synchronous]
-	if err := verify(c, "synchronous", level); err != nil {
-		return err
-	}
-	fi, err := os.Stat(db.path)
-	if err != nil {
-		return err
-	}
-	err = os.Chmod(db.path+"-shm", fi.Mode().Perm())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it is made when the file is read first
-	}
-	return err
+	return verify(c, "synchronous", level)
 }
 
 // verify reads a pragma back.
@@ -228,7 +218,7 @@ func (db *DB) growWAL(c *sqlite3.Conn) (err error) {
 		return err
 	}
 	err = c.Exec(fmt.Sprintf(`PRAGMA cache_size = 16; BEGIN IMMEDIATE; CREATE TABLE pad (b BLOB); INSERT INTO pad VALUES (zeroblob(%d))`,
-		db.opts.WALSize/frameSize*pageSize))
+		db.opts.WALSize/frameSize*4096))
 	if !c.GetAutocommit() {
 		err = errors.Join(err, c.Exec(`ROLLBACK`))
 	}
@@ -242,7 +232,7 @@ func (db *DB) growWAL(c *sqlite3.Conn) (err error) {
 const writerCache = `PRAGMA cache_size = -32768`
 
 // witness compares the file with the one that the store remembers.
-func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
+func (db *DB) witness(c *sqlite3.Conn, wal bool) error {
 	device, inode, err := identify(db.path)
 	if err != nil {
 		return err
@@ -272,7 +262,7 @@ func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 	switch {
 	case q.ColumnInt64(0) != device || q.ColumnInt64(1) != inode:
 		db.recovery = fmt.Errorf("sqlite: %s: %w", db.path, ErrOtherFile)
-	case walGone:
+	case !wal:
 		db.recovery = fmt.Errorf("sqlite: %s-wal: %w", db.path, ErrWALMissing)
 	}
 	return q.Err()

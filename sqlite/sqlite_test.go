@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
-	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/storetest"
@@ -65,8 +64,4 @@ func work(s pawl.Store) (steps int64) {
 		steps += int64(stmt.Status(sqlite3.STMTSTATUS_VM_STEP, false))
 	}
 	return steps
-}
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
 }

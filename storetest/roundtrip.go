@@ -17,12 +17,14 @@ import (
 // must keep.
 func same(t *testing.T, got, want *pawl.Operation) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, times); diff != "" {
+	if diff := cmp.Diff(want, got, times, blobs); diff != "" {
 		t.Errorf("operation (-want +got):\n%s", diff)
 	}
 }
 
 var times = cmp.Comparer(func(a, b time.Time) bool { return a.Sub(b).Abs() < time.Microsecond })
+
+var blobs = cmp.Comparer(func(a, b []byte) bool { return bytes.Equal(a, b) })
 
 func testRoundTrip(t *testing.T, s suite) {
 	trip := func(name string, edit func(op *pawl.Operation)) {
