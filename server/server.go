@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/sqlite"
 )
 
 // Options of Open and OpenStore. Nil and zero fields mean the defaults.
@@ -22,6 +23,8 @@ type Options struct {
 	// Store is the path of the SQLite file; default what the contract file says, and
 	// "pawl.db" beside it where it says nothing. A path in the file is relative to it.
 	Store string
+	// SQLite is how the store is opened; nil means sqlite's defaults.
+	SQLite *sqlite.Options
 	// Contract is how the contract file is read.
 	Contract *contract.Options
 	// Executor is how calls are executed. Its Secrets are replaced by the file's.

@@ -23,7 +23,7 @@ var ErrRecovery = errors.New("store needs a person's word")
 func OpenStore(ctx context.Context, o *Options) (*sqlite.DB, error) {
 	opts := o.withDefaults()
 	if opts.Store != "" {
-		return openPath(ctx, opts.Store)
+		return openPath(ctx, opts.Store, opts.SQLite)
 	}
 	file, err := contract.Load(opts.Config, opts.Contract)
 	if err != nil {
@@ -34,7 +34,7 @@ func OpenStore(ctx context.Context, o *Options) (*sqlite.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openPath(ctx, path)
+	return openPath(ctx, path, opts.SQLite)
 }
 
 // openFor opens the store that an executor of the file may send from.
@@ -43,7 +43,7 @@ func openFor(ctx context.Context, file *contract.File, o *Options) (pawl.Store, 
 	if err != nil {
 		return nil, err
 	}
-	db, err := openPath(ctx, path)
+	db, err := openPath(ctx, path, o.SQLite)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +71,11 @@ func pathFor(file *contract.File, o *Options) (string, error) {
 	return path, nil
 }
 
-func openPath(ctx context.Context, path string) (*sqlite.DB, error) {
+func openPath(ctx context.Context, path string, o *sqlite.Options) (*sqlite.DB, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db, err := sqlite.Open(path, nil)
+	db, err := sqlite.Open(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

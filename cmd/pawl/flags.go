@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
 	"github.com/pawl-dev/pawl/server"
+	"github.com/pawl-dev/pawl/sqlite"
 )
 
 // place says which contract file and which store a command works on.
@@ -22,7 +23,11 @@ func (p *place) flags(c *cobra.Command) {
 	c.Flags().StringVar(&p.store, "store", "", "SQLite file to use instead of the one that the contract file names")
 }
 
-func (p *place) options() *server.Options { return &server.Options{Config: p.config, Store: p.store} }
+// options are those of a process that writes little: it does not grow the store's log to
+// the size that a busy one needs.
+func (p *place) options() *server.Options {
+	return &server.Options{Config: p.config, Store: p.store, SQLite: &sqlite.Options{WALSize: 1 << 20}}
+}
 
 // jsonFlag adds --json.
 func jsonFlag(c *cobra.Command, to *bool) {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/sandbox"
 	"github.com/pawl-dev/pawl/server"
+	"github.com/pawl-dev/pawl/sqlite"
 )
 
 // desk is everything that runs during the demo: the provider, an executor in this
@@ -65,7 +66,8 @@ func open(ctx context.Context, keep bool) (_ *desk, err error) {
 		return d, err
 	}
 	d.server, err = server.Open(ctx, &server.Options{
-		Config: d.config(), Executor: pawl.Options{Worker: "desk", Log: slog.New(slog.DiscardHandler)},
+		Config: d.config(), SQLite: &sqlite.Options{WALSize: 1 << 20},
+		Executor: pawl.Options{Worker: "desk", Log: slog.New(slog.DiscardHandler)},
 	})
 	return d, err
 }

@@ -81,7 +81,7 @@ func statusStyle(s pawl.Status) terminal.Style {
 	case s.Open():
 		return terminal.Yellow
 	default:
-		return terminal.Red
+		return terminal.Bold // a wanted outcome, not an alarm
 	}
 }
 
