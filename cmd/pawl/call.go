@@ -83,6 +83,13 @@ func once(ctx context.Context, o *server.Options, call pawl.Call) (_ *pawl.Envel
 		}
 	}()
 	env, err := s.Executor().Do(ctx, call)
+	if env.Reason == pawl.ReasonUnknownTool {
+		var known []string
+		for _, k := range s.Executor().Contracts() {
+			known = append(known, k.Tool)
+		}
+		return &env, &exit{exitNoEffect, fmt.Errorf("there is no tool %q; there are %q", call.Tool, known)}
+	}
 	if err != nil || !env.Status.Open() || env.OperationID == "" {
 		return &env, err
 	}

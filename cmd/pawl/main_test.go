@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 //	                      something goes wrong with the next requests to a service
 //	effects N [RUN]       the sandbox's ledger has N effects (of a run)
 //	requests N            N requests that want an effect reached the sandbox
+//	held N                wait until the sandbox holds N requests
 //	exits N COMMAND...    run a command and expect an exit code
 //	get VAR PATH          set VAR to a member (a.b.0, a.len) of the JSON on the last stdout
 //	is PATH VALUE         a member of the JSON on the last stdout has a value
@@ -40,7 +41,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"desk": cmdDesk, "fault": cmdFault, "effects": cmdEffects, "requests": cmdRequests, "exits": cmdExits,
+			"desk": cmdDesk, "fault": cmdFault, "effects": cmdEffects, "requests": cmdRequests, "held": cmdHeld, "exits": cmdExits,
 			"get": cmdGet, "is": cmdIs, "sql": cmdSQL, "lock": cmdLock, "big": cmdBig,
 		},
 		Condition: func(name string) (bool, error) {

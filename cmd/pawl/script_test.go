@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -92,6 +93,17 @@ func cmdEffects(ts *testscript.TestScript, neg bool, args []string) {
 	if got := strconv.Itoa(len(list)); got != args[0] {
 		ts.Fatalf("effects in the ledger: got %s, want %s: %v", got, args[0], list)
 	}
+}
+
+func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: held N")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	ts.Check(box(ts).AwaitHeld(ctx, n))
 }
 
 func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {

@@ -10,10 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
 	"github.com/pawl-dev/pawl/contract"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestDemoFailsLoudly books a refund behind pawl's back: the ledger knows, so the demo
 // must fail and say so.
@@ -36,6 +40,7 @@ func TestDemoFailsLoudly(t *testing.T) {
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Pawl-Run", s.run)
+		req.Close = true // leaves no idle connection
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return err
