@@ -127,11 +127,17 @@ func TestSyncFails(t *testing.T) {
 		t.Run(fmt.Sprint(nth), func(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)
-			var armed atomic.Bool
-			var syncs atomic.Int64
+			var armed, failed atomic.Bool
+			var syncs, late atomic.Int64
 			fs := &faultFS{VFSFilename: osFS(), sync: func(vfs.OpenFlag) error {
 				if armed.Load() && syncs.Add(1) == int64(nth+1) {
+					failed.Store(true)
 					return sqlite3.IOERR_FSYNC
+				}
+				return nil
+			}, write: func(kind vfs.OpenFlag) error {
+				if failed.Load() && kind == vfs.OPEN_MAIN_DB {
+					late.Add(1)
 				}
 				return nil
 			}}
@@ -153,6 +159,9 @@ func TestSyncFails(t *testing.T) {
 			}
 			if err := db.Close(); err != nil {
 				t.Errorf("close: %v", err)
+			}
+			if late.Load() > 0 {
+				t.Errorf("the database was written %d times after the fault, want never", late.Load())
 			}
 			kept(t, openTest(t, path, small()), ops)
 		})

@@ -263,7 +263,7 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// withSecond is the migrations and one more, which fails if it runs twice.
+// withSecond is the migrations and one more, which would not fail if it ran twice.
 func withSecond(t *testing.T) fs.FS {
 	steps := fstest.MapFS{}
 	names, err := fs.Glob(migrations, "*.sql")
@@ -277,7 +277,7 @@ func withSecond(t *testing.T) fs.FS {
 		}
 		steps[name] = &fstest.MapFile{Data: b}
 	}
-	steps["99999_more.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nALTER TABLE states ADD COLUMN more TEXT;\nUPDATE states SET more = coalesce(more, '') || 'x';\n")}
+	steps["99999_more.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE IF NOT EXISTS more (n INTEGER);\nINSERT INTO more VALUES (1);\n")}
 	return steps
 }
 
@@ -310,13 +310,13 @@ func TestMigrateAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s, _, err := c.Prepare(`SELECT count(*) FROM states WHERE more IS NOT NULL AND more <> 'x'`)
+	s, _, err := c.Prepare(`SELECT count(*) FROM more`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if !s.Step() || s.ColumnInt64(0) != 0 {
-		t.Errorf("rows that were migrated twice: got %d, want 0", s.ColumnInt64(0))
+	if !s.Step() || s.ColumnInt64(0) != 1 {
+		t.Errorf("the migration ran %d times, want 1", s.ColumnInt64(0))
 	}
 }
 

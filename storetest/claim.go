@@ -80,10 +80,13 @@ func testClaim(t *testing.T, s suite) {
 			}
 		}
 		lanes := map[[2]string]int{}
-		for range 4 {
-			for _, op := range claim(t, store, pawl.Claim{Tools: []string{"refund", "mail"}, Limit: 7}) {
+		take := func() {
+			for _, op := range claim(t, store, pawl.Claim{Tools: []string{"refund", "mail"}, Limit: 3}) {
 				lanes[[2]string{op.Tenant, op.Tool}]++
 			}
+		}
+		for range 3 { // 9 turns for 7 lanes
+			take()
 		}
 		for _, tenant := range []string{"", "small", "tiny"} {
 			for _, tool := range []string{"mail", "refund"} {
@@ -92,8 +95,28 @@ func testClaim(t *testing.T, s suite) {
 				}
 			}
 		}
-		if got := lanes[[2]string{"big", "refund"}]; got != 4*7-6 {
-			t.Errorf("lane of the big tenant: got %d, want the rest, %d", got, 4*7-6)
+		take()
+		if got := lanes[[2]string{"big", "refund"}]; got != 4*3-6 {
+			t.Errorf("lane of the big tenant: got %d, want the rest, %d", got, 4*3-6)
+		}
+	})
+	s.test(t, "turns go on where they ended", func(t *testing.T, store pawl.Store) {
+		at := now(t, store)
+		for lane := range 7 {
+			for i := range 5 {
+				begin(t, store, due(Seed{Tenant: fmt.Sprint(lane), Tool: "refund", Identity: fmt.Sprint(i)}, time.Hour, at))
+			}
+		}
+		turns := map[string]int{}
+		for range 7 {
+			for _, op := range claim(t, store, pawl.Claim{Tools: []string{"refund"}, Limit: 3}) {
+				turns[op.Tenant]++
+			}
+		}
+		for tenant, got := range turns {
+			if got != 3 {
+				t.Errorf("tenant %s: got %d turns of 21, want 3", tenant, got)
+			}
 		}
 	})
 	s.test(t, "limit", func(t *testing.T, store pawl.Store) {

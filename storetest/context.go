@@ -41,24 +41,29 @@ func testContext(t *testing.T, s suite) {
 	// Whatever the moment at which a context ends, the answer tells what was written.
 	s.test(t, "that ends leaves nothing undecided", func(t *testing.T, store pawl.Store) {
 		var wg sync.WaitGroup
-		for i := range 200 {
+		errs, ids := make([]error, 200), make([]pawl.ID, 200)
+		for i := range errs {
 			wg.Go(func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				op, first := Op(Seed{Tool: "refund", Identity: fmt.Sprint(i)})
+				ids[i] = op.ID
 				go cancel()
-				_, err := store.Begin(ctx, op, first)
-				_, readErr := store.Get(t.Context(), "", op.ID)
-				switch {
-				case err == nil && readErr != nil:
-					t.Errorf("begun, but get: %v", readErr)
-				case err != nil && !errors.Is(err, context.Canceled):
-					t.Errorf("begin: got %v, want %v", err, context.Canceled)
-				case err != nil && !errors.Is(readErr, pawl.ErrNotFound):
-					t.Errorf("withdrawn, but get: got %v, want %v", readErr, pawl.ErrNotFound)
-				}
+				_, errs[i] = store.Begin(ctx, op, first)
 			})
 		}
 		wg.Wait()
+		begin(t, store, Seed{Tool: "refund", Identity: "the last write"})
+		for i, err := range errs {
+			_, readErr := store.Get(t.Context(), "", ids[i])
+			switch {
+			case err == nil && readErr != nil:
+				t.Errorf("begun, but get: %v", readErr)
+			case err != nil && !errors.Is(err, context.Canceled):
+				t.Errorf("begin: got %v, want %v", err, context.Canceled)
+			case err != nil && !errors.Is(readErr, pawl.ErrNotFound):
+				t.Errorf("withdrawn, but get: got %v, want %v", readErr, pawl.ErrNotFound)
+			}
+		}
 	})
 }
 
