@@ -77,8 +77,11 @@ func (o *Options) withDefaults() {
 	}
 }
 
-// frameSize is the size of one page in the WAL: SQLite's default page and its header.
-const frameSize = 4096 + 24
+const (
+	pageSize = 4096 // SQLite's default
+	// frameSize is the size of one page in the WAL, with its header.
+	frameSize = pageSize + 24
+)
 
 // checkpointPages leaves an eighth of the WAL for the batch that goes beyond it.
 func (o *Options) checkpointPages() int { return int(o.WALSize / 8 * 7 / frameSize) }

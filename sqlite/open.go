@@ -43,7 +43,7 @@ func open(path string, o *Options) (_ *DB, err error) {
 	if db.path, mode, err = prepareFile(path); err != nil {
 		return nil, err
 	}
-	wal, err := exists(db.path + "-wal")
+	walGone, err := lostWAL(db.path)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func open(path string, o *Options) (_ *DB, err error) {
 	if err := migrate(db.uri(), migrations); err != nil {
 		return nil, err
 	}
-	if err := db.witness(conn, wal); err != nil {
+	if err := db.witness(conn, walGone); err != nil {
 		return nil, err
 	}
 	if err := db.growWAL(conn); err != nil {
@@ -124,12 +124,19 @@ func prepareFile(path string) (string, fs.FileMode, error) {
 	return path, fi.Mode().Perm(), nil
 }
 
-func exists(path string) (bool, error) {
-	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// lostWAL reports whether the write-ahead log is gone. A file of one page has never had
+// anything moved into it from a log: another process is just making it. The size is read
+// first, because the log is there before the file grows.
+func lostWAL(path string) (bool, error) {
+	fi, err := os.Stat(path)
+	if err != nil || fi.Size() <= pageSize {
+		return false, err
 	}
-	return err == nil, err
+	_, err = os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return false, err
 }
 
 // uri names the file for the driver; the files beside it get its mode.
@@ -218,7 +225,7 @@ func (db *DB) growWAL(c *sqlite3.Conn) (err error) {
 		return err
 	}
 	err = c.Exec(fmt.Sprintf(`PRAGMA cache_size = 16; BEGIN IMMEDIATE; CREATE TABLE pad (b BLOB); INSERT INTO pad VALUES (zeroblob(%d))`,
-		db.opts.WALSize/frameSize*4096))
+		db.opts.WALSize/frameSize*pageSize))
 	if !c.GetAutocommit() {
 		err = errors.Join(err, c.Exec(`ROLLBACK`))
 	}
@@ -232,7 +239,7 @@ func (db *DB) growWAL(c *sqlite3.Conn) (err error) {
 const writerCache = `PRAGMA cache_size = -32768`
 
 // witness compares the file with the one that the store remembers.
-func (db *DB) witness(c *sqlite3.Conn, wal bool) error {
+func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 	device, inode, err := identify(db.path)
 	if err != nil {
 		return err
@@ -262,7 +269,7 @@ func (db *DB) witness(c *sqlite3.Conn, wal bool) error {
 	switch {
 	case q.ColumnInt64(0) != device || q.ColumnInt64(1) != inode:
 		db.recovery = fmt.Errorf("sqlite: %s: %w", db.path, ErrOtherFile)
-	case !wal:
+	case walGone:
 		db.recovery = fmt.Errorf("sqlite: %s-wal: %w", db.path, ErrWALMissing)
 	}
 	return q.Err()
