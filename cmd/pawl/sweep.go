@@ -34,7 +34,7 @@ func newSweep() *cobra.Command {
 		Short: "Settle what earlier calls left open",
 		Long: `Settle what earlier calls left open: operations whose worker died and operations
 that are UNKNOWN. Nothing is sent but probes, fences, and resends that the contract
-allows. It ends when nothing that it could settle is due within --for.`,
+allows. It ends when nobody works on anything and nothing is due within --for.`,
 		Example: "  pawl sweep -c pawl.yaml --for 10m",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -100,9 +100,9 @@ func awaitIdle(ctx context.Context, s *server.Server) error {
 	for {
 		busy := false
 		err := eachOpen(ctx, s.Store(), func(op *pawl.Operation) {
-			if slices.Contains(tools, op.Tool) && op.Review.IsZero() && !op.Due.IsZero() && op.Due.Before(end) {
-				busy = true
-			}
+			// A claim is somebody at work, perhaps this sweep itself.
+			due := !op.Lease.IsZero() || op.Review.IsZero() && !op.Due.IsZero() && op.Due.Before(end)
+			busy = busy || due && slices.Contains(tools, op.Tool)
 		})
 		if ctx.Err() != nil || err == nil && !busy {
 			return nil
