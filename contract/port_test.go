@@ -474,10 +474,31 @@ result_ref: /payment/id
 			if ev.Class == pawl.ClassSucceeded && (ev.Ref != "PM1" || !ev.Replayed || ev.Conflict) {
 				t.Errorf("got %+v, want the replayed effect PM1", ev)
 			}
+			if c.class == pawl.ClassAmbiguous && !ev.Conflict {
+				t.Errorf("got %+v, want a conflict", ev)
+			}
 			if op.Ref != "" {
 				t.Errorf("the operation was changed: %q", op.Ref)
 			}
 		})
+	}
+}
+
+// Where the effect cannot be read by its id, what the provider says instead of it is no
+// result.
+func TestDuplicateWithoutRead(t *testing.T) {
+	t.Parallel()
+	p := answering(t, 200, `{"duplicate_of":"PM1"}`)
+	tool := setup(t, p.URL, `
+class: keyed
+identity: [id]
+request: {method: POST, path: /pay, body: args}
+key: {carrier: header, name: Idempotency-Key}
+on_duplicate: {when: has(response.body.duplicate_of), conflict_with_id: response.body.duplicate_of}
+`, nil)
+	ev := send(t, tool, begin(t, tool, `{"id":"A"}`))
+	if ev.Class != pawl.ClassSucceeded || ev.Ref != "PM1" || ev.Result != nil {
+		t.Errorf("got %s %q %s, want PM1 without a result", ev.Class, ev.Ref, ev.Result)
 	}
 }
 

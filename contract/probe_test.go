@@ -21,7 +21,7 @@ probe:
   lag: 1s
   match: response.body.data.filter(p, p.amount == args.amount)
   complete: "!response.body.has_more"
-  absent: response.status == 404 && response.body.code == "not_found"
+  absent: response.body.code == "not_found" && response.status == 404
   in_progress: response.body.data.exists(p, has(p.state) && p.state == "working")
   result: "{'amount': match.amount}"
   ref: match.id
@@ -232,6 +232,10 @@ func TestPinnedContract(t *testing.T) {
 	}
 	if ev := send(t, moved, op); ev.Class != pawl.ClassNotSent {
 		t.Errorf("at another origin: got %s, want NOT_SENT", ev.Class)
+	}
+	below := setup(t, p.URL+"/v2", edited, nil)
+	if got := probeOf(t, below, op); got.Outcome != pawl.Inconclusive {
+		t.Errorf("at another path: got %+v, want inconclusive", got)
 	}
 	damaged := *op
 	damaged.Contract = &pawl.Contract{Tool: "t", Source: "version: 9"}

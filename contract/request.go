@@ -81,9 +81,6 @@ func storedValue(parts []part, vars map[string]any) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if !headerValue("x" + s + "x") {
-			return "", errors.New("the value may hold printable ASCII only")
-		}
 		b.WriteString(literalValue(s))
 	}
 	return b.String(), nil
