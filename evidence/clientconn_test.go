@@ -25,7 +25,7 @@ func TestClientConn(t *testing.T) {
 		tr := transport(t, &Options{MaxIdlePerHost: -1})
 		var bytes int64
 		for i := range 200 {
-			o := tr.Attempt(within(t, 5*time.Second), post("http://"+s.addr()))
+			o := tr.Attempt(within(t, patience), post("http://"+s.addr()))
 			if i == 0 {
 				bytes = o.BytesBegun
 			}
@@ -49,7 +49,7 @@ func TestClientConn(t *testing.T) {
 		f.install(tr)
 		f.free.Store(1) // the head goes out by itself
 		f.hold.Store(true)
-		o := tr.Attempt(within(t, 80*time.Millisecond), post("http://"+s.addr()))
+		o := tr.Attempt(s.deadline(t, 80*time.Millisecond), post("http://"+s.addr()))
 		s.settle()
 		check(t, o, &Rules{NeedsBody: true}, &s.counts, executed)
 		if o.BodyPulled != o.BodySize || o.BytesBegun <= o.BodySize {
@@ -72,7 +72,7 @@ func TestClientConn(t *testing.T) {
 		if !body {
 			r.Body = nil
 		}
-		o := tr.Attempt(within(t, 80*time.Millisecond), r)
+		o := tr.Attempt(s.deadline(t, 80*time.Millisecond), r)
 		tr.Close()
 		s.settle()
 		return o, s

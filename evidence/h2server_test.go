@@ -99,6 +99,7 @@ func (c *h2Conn) next() uint32 {
 			measured[f.StreamID] = f.PseudoValue("path") != "/warm"
 			if measured[f.StreamID] {
 				c.heads.Add(1)
+				c.see()
 			}
 			end = f.StreamEnded()
 		case *http2.DataFrame:

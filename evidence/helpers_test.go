@@ -3,6 +3,8 @@ package evidence
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -15,7 +17,10 @@ import (
 	"github.com/pawl-dev/pawl"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // net/http reports unasked answers there
+	goleak.VerifyTestMain(m)
+}
 
 const payment = `{"amount":100,"to":"acct_1"}`
 
@@ -43,7 +48,7 @@ func post(url string) *Request {
 // warmUp makes one exchange so that the next request reuses its connection.
 func warmUp(t *testing.T, tr *Transport, url string) {
 	t.Helper()
-	res, err := tr.Read(within(t, 5*time.Second), &Request{Method: "POST", URL: url + "/warm"})
+	res, err := tr.Read(within(t, patience), &Request{Method: "POST", URL: url + "/warm"})
 	if err != nil || string(res.Body) != "ok" {
 		t.Fatalf("warm-up: got %v, want ok", err)
 	}

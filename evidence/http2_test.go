@@ -56,7 +56,7 @@ func TestHTTP2(t *testing.T) {
 		{name: "2-07 NO_ERROR", server: resets(http2.ErrCodeNo, true), want: executed},
 		{name: "2-08 REFUSED_STREAM, body that cannot be read again", server: resets(http2.ErrCodeRefusedStream, false), want: refused},
 		{
-			name: "2-09 REFUSED_STREAM for ever", deadline: 2500 * time.Millisecond,
+			name: "2-09 REFUSED_STREAM for ever", deadline: patience,
 			server: func(c *h2Conn) {
 				for id := c.next(); id != 0; id = c.next() {
 					c.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)
@@ -179,11 +179,7 @@ func (row http2Row) run(t *testing.T) {
 	if row.request != nil {
 		row.request(r)
 	}
-	deadline := row.deadline
-	if deadline == 0 {
-		deadline = 5 * time.Second
-	}
-	o := tr.Attempt(within(t, deadline), r)
+	o := tr.Attempt(s.deadline(t, row.deadline), r)
 	tr.Close()
 	s.settle()
 	if reused := slices.Contains(o.Trace, "reused"); reused != row.warm {

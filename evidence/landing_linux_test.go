@@ -37,20 +37,20 @@ func TestLateLanding(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name   string
-		serve  func(t *testing.T, ended chan<- error) (url string)
+		serve  func(t *testing.T, ended chan<- error) (s *rawServer, scheme string)
 		gaveUp bool
 	}{
-		{"HTTP 1.1, given up", func(t *testing.T, ended chan<- error) string {
-			return "http://" + serveRaw(t, func(c *rawConn) { c.exec(); ended <- c.untilGone() }).addr()
+		{"HTTP 1.1, given up", func(t *testing.T, ended chan<- error) (*rawServer, string) {
+			return serveRaw(t, func(c *rawConn) { c.exec(); ended <- c.untilGone() }), "http://"
 		}, true},
-		{"TLS, given up", func(t *testing.T, ended chan<- error) string {
-			return "https://" + serveTLS(t, serverTLS(), func(c *rawConn) { c.exec(); ended <- c.untilGone() }).addr()
+		{"TLS, given up", func(t *testing.T, ended chan<- error) (*rawServer, string) {
+			return serveTLS(t, serverTLS(), func(c *rawConn) { c.exec(); ended <- c.untilGone() }), "https://"
 		}, true},
-		{"HTTP 2, given up", func(t *testing.T, ended chan<- error) string {
-			return "https://" + serveH2(t, func(c *h2Conn) { c.exec(); ended <- c.untilGone() }).addr()
+		{"HTTP 2, given up", func(t *testing.T, ended chan<- error) (*rawServer, string) {
+			return serveH2(t, func(c *h2Conn) { c.exec(); ended <- c.untilGone() }), "https://"
 		}, true},
-		{"HTTP 1.1, answered and closed when idle", func(t *testing.T, ended chan<- error) string {
-			return "http://" + serveRaw(t, func(c *rawConn) { c.exec(); c.say(okAnswer); ended <- c.untilGone() }).addr()
+		{"HTTP 1.1, answered and closed when idle", func(t *testing.T, ended chan<- error) (*rawServer, string) {
+			return serveRaw(t, func(c *rawConn) { c.exec(); c.say(okAnswer); ended <- c.untilGone() }), "http://"
 		}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -63,8 +63,12 @@ func TestLateLanding(t *testing.T) {
 			}}
 			f.install(tr)
 			ended := make(chan error, 1)
-			url := row.serve(t, ended)
-			o := tr.Attempt(within(t, 80*time.Millisecond), post(url))
+			s, scheme := row.serve(t, ended)
+			wait := patience
+			if row.gaveUp {
+				wait = 80 * time.Millisecond
+			}
+			o := tr.Attempt(s.deadline(t, wait), post(scheme+s.addr()))
 			tr.Close()
 			want := closing{1500, unix.Linger{}}
 			if row.gaveUp {

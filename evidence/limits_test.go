@@ -159,7 +159,7 @@ func TestRequestRefusedLocally(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := post(base)
 			row.change(r)
-			o := tr.Attempt(within(t, 5*time.Second), r)
+			o := tr.Attempt(within(t, patience), r)
 			if !errors.Is(o.Err, row.want) {
 				t.Errorf("got %v, want %v", o.Err, row.want)
 			}
@@ -185,7 +185,7 @@ func TestHeadersOfTheConnectionAreOurs(t *testing.T) {
 		r.Header[name] = []string{"1"}
 	}
 	r.Header.Set("X-Kept", "1")
-	tr.Attempt(within(t, 5*time.Second), r)
+	tr.Attempt(within(t, patience), r)
 	want := s.addr() + " 28 [] map[Content-Length:[28] Content-Type:[application/json] User-Agent:[Go-http-client/1.1] X-Kept:[1]]"
 	if got := <-seen; got != strings.ReplaceAll(want, "28", fmt.Sprint(len(payment))) {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -213,7 +213,7 @@ func TestAllowJudgesTheResolvedAddress(t *testing.T) {
 				return errNo
 			}})
 			tr.dialer.Resolver = resolver(t, &loopback)
-			o := tr.Attempt(within(t, 5*time.Second), post("http://"+row.host+":"+port))
+			o := tr.Attempt(within(t, patience), post("http://"+row.host+":"+port))
 			check(t, o, nil, &s.counts, wanted{notSent, pawl.P1, "no_connection", 0, 0})
 			if !errors.Is(o.Err, errNo) {
 				t.Errorf("got %v, want the hook's error", o.Err)
@@ -256,7 +256,7 @@ func TestEnvironmentProxyIsIgnored(t *testing.T) {
 		dialed <- address
 		return nil, errors.New("no")
 	}
-	tr.Attempt(within(t, 5*time.Second), post("http://upstream.example"))
+	tr.Attempt(within(t, patience), post("http://upstream.example"))
 	if got := <-dialed; got != "upstream.example:80" {
 		t.Errorf("dialed: got %s, want upstream.example:80", got)
 	}
@@ -278,7 +278,7 @@ func TestRead(t *testing.T) {
 			t.Parallel()
 			s := serveRaw(t, func(c *rawConn) { c.request(); c.say(row.answer) })
 			tr := transport(t, nil)
-			res, err := tr.Read(within(t, 5*time.Second), &Request{Method: "GET", URL: "http://" + s.addr() + "/x"})
+			res, err := tr.Read(within(t, patience), &Request{Method: "GET", URL: "http://" + s.addr() + "/x"})
 			if (err == nil) != row.whole {
 				t.Errorf("got %v, want whole %v", err, row.whole)
 			}

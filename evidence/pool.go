@@ -90,7 +90,7 @@ func (c *conn) usable() bool {
 }
 
 // settleTime bounds the wait for a connection to come to rest after a whole answer.
-const settleTime = 50 * time.Millisecond
+const settleTime = 200 * time.Millisecond
 
 // settle waits until nothing of the finished exchange is left: its stream is cleaned up,
 // and on HTTP/1.1 the reader has found nothing behind the answer.
@@ -99,16 +99,17 @@ func (c *conn) settle(http2 bool) bool {
 	if atRest() {
 		return true
 	}
-	timer := time.NewTimer(settleTime)
-	defer timer.Stop()
-	for c.cc.Err() == nil {
+	// The signal is the quick way. It can be missed: net/http calls its hook once for
+	// changes that overlap.
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for start := time.Now(); c.cc.Err() == nil && time.Since(start) < settleTime; {
 		select {
 		case <-c.wire.changed:
-			if atRest() {
-				return true
-			}
-		case <-timer.C:
-			return false
+		case <-tick.C:
+		}
+		if atRest() {
+			return true
 		}
 	}
 	return false

@@ -21,7 +21,7 @@ func echoing(c *rawConn) {
 
 func attempt(t *testing.T, tr *Transport, url string) *Observation {
 	t.Helper()
-	o := tr.Attempt(within(t, 5*time.Second), post(url))
+	o := tr.Attempt(within(t, patience), post(url))
 	if o.Err != nil || o.Response == nil {
 		t.Fatalf("attempt: got %v, want an answer", o.Err)
 	}
@@ -64,7 +64,7 @@ func TestPoolGivesConnectionsToOneAttempt(t *testing.T) {
 	tr := transport(t, &Options{TLS: trusting()})
 	done := make(chan *Observation)
 	for range 2 {
-		go func() { done <- tr.Attempt(within(t, 5*time.Second), post("https://"+h2.addr())) }()
+		go func() { done <- tr.Attempt(within(t, patience), post("https://"+h2.addr())) }()
 	}
 	for range 2 {
 		if o := <-done; o.Err != nil {
@@ -113,7 +113,7 @@ func TestPoolDropsDoubtfulConnections(t *testing.T) {
 				r.Body = make([]byte, 32<<20)
 			}
 			for i := range 2 {
-				o := tr.Attempt(within(t, 5*time.Second), r)
+				o := tr.Attempt(within(t, patience), r)
 				if o.Response == nil {
 					t.Fatalf("attempt %d: got %v, want an answer", i, o.Err)
 				}
@@ -159,7 +159,7 @@ func TestPoolDropsConnectionsWithUnfinishedUploads(t *testing.T) {
 	tr := transport(t, &Options{TLS: trusting(), IdleTimeout: time.Minute})
 	r := post("https://" + s.addr())
 	r.Body = make([]byte, 1<<20)
-	o := tr.Attempt(within(t, 5*time.Second), r)
+	o := tr.Attempt(within(t, patience), r)
 	if o.Response == nil || o.BodyPulled == o.BodySize {
 		t.Fatalf("got %v with %d of %d pulled, want an answer before the whole body", o.Err, o.BodyPulled, o.BodySize)
 	}

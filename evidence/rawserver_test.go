@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // counts is the server's own record of what happened, apart from what the client saw.
@@ -30,6 +32,8 @@ type rawServer struct {
 	done     sync.WaitGroup
 	over     chan struct{}
 	end      func() // closes over
+	seen     chan struct{}
+	see      func() // closes seen: something of a measured request arrived
 }
 
 // rawConn is one accepted connection.
@@ -62,6 +66,8 @@ func serveTLS(t *testing.T, config *tls.Config, script func(c *rawConn)) *rawSer
 func serveOn(t *testing.T, l net.Listener, script func(c *rawConn)) *rawServer {
 	s := &rawServer{listener: l, over: make(chan struct{})}
 	s.end = sync.OnceFunc(func() { close(s.over) })
+	s.seen = make(chan struct{})
+	s.see = sync.OnceFunc(func() { close(s.seen) })
 	s.done.Go(func() {
 		for {
 			nc, err := l.Accept()
@@ -100,8 +106,43 @@ func (s *rawServer) settle() {
 	s.done.Wait()
 }
 
-// park does nothing, reading nothing, until the test is over.
-func (c *rawConn) park() { <-c.over }
+// park waits for the first byte and then does nothing, reading nothing, until the test is over.
+func (c *rawConn) park() {
+	c.br.Peek(1)
+	c.see()
+	<-c.over
+}
+
+// patience is for what should not take any time.
+const patience = 20 * time.Second
+
+// deadline is a context that ends d after the server saw something of the measured
+// request, so that a slow machine cannot end the attempt before it began. 0 is patience.
+func (s *rawServer) deadline(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t, patience))
+	if d == 0 {
+		d = patience
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-s.seen:
+		case <-ctx.Done():
+		}
+		select {
+		case <-time.After(d):
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+	})
+	return ctx
+}
 
 // head reads a request's head. It is nil when the client is gone.
 func (c *rawConn) head() *http.Request {
@@ -111,6 +152,7 @@ func (c *rawConn) head() *http.Request {
 	}
 	if r.URL.Path != "/warm" {
 		c.heads.Add(1)
+		c.see()
 		if r.Header.Get("Idempotency-Key") != "" {
 			c.keys.Add(1)
 		}
