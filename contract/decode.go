@@ -276,12 +276,14 @@ func (d *decoder) structure(n ast.Node, ptr any, path string) {
 		return
 	}
 	v := reflect.ValueOf(ptr).Elem()
-	fields := make(map[string]int, v.NumField())
-	known := make([]string, 0, v.NumField())
-	var required []string
-	for i := range v.NumField() {
-		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		fields[name] = i
+	fields := map[string][]int{}
+	var known, required []string
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.Anonymous {
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields[name] = f.Index
 		known = append(known, name)
 		if options == "" {
 			required = append(required, name)
@@ -289,13 +291,13 @@ func (d *decoder) structure(n ast.Node, ptr any, path string) {
 	}
 	given := map[string]bool{}
 	d.eachKey(n, path, func(key string, value ast.Node, at string) {
-		i, ok := fields[key]
+		index, ok := fields[key]
 		if !ok {
 			d.report.add(d.keys[at], "unknown key %q%s", shorten(key), didYouMean(key, known))
 			return
 		}
 		given[key] = true
-		d.value(value, v.Field(i), at)
+		d.value(value, v.FieldByIndex(index), at)
 	})
 	for _, name := range required {
 		if !given[name] {

@@ -14,27 +14,24 @@ type identityTerms struct {
 	fields    []pawl.Field
 }
 
-// fieldTerms is the long form of an identity field.
+// fieldTerms is the long form of an identity field in a list.
 type fieldTerms struct {
-	Field    string      `json:"field" jsonschema:"The name of the field, and of the argument unless from says otherwise."`
-	From     stringList  `json:"from,omitempty" jsonschema:"Argument names or JSON pointers, the first that is present wins."`
-	Rule     *ruleTerms  `json:"rule,omitempty" jsonschema:"How the value is made canonical; default text."`
-	Currency string      `json:"currency,omitempty" jsonschema:"For money: the argument that holds the ISO 4217 code, or =EUR for a fixed one."`
-	Digits   int         `json:"digits,omitempty" jsonschema:"For decimal: the number of places."`
-	Values   []string    `json:"values,omitempty" jsonschema:"For enum: the values."`
-	Of       *ruleTerms  `json:"of,omitempty" jsonschema:"For list, set, multiset, zip: the rule of the elements."`
-	With     string      `json:"with,omitempty" jsonschema:"For zip: the second array."`
-	WithOf   *ruleTerms  `json:"with_of,omitempty" jsonschema:"For zip: the rule of the second array's elements."`
-	Fields   *fieldsTerm `json:"fields,omitempty" jsonschema:"For object: its fields."`
-	Optional bool        `json:"optional,omitempty" jsonschema:"Missing, null and empty are one value instead of a refusal."`
-	Prefix   string      `json:"prefix,omitempty" jsonschema:"Put in front of a text that lacks it."`
-	Pattern  string      `json:"pattern,omitempty" jsonschema:"RE2 that the whole text must match."`
+	Field string `json:"field" jsonschema:"The name of the field, and of the argument unless from says otherwise."`
+	namedField
 }
 
 // namedField is a field in a mapping, whose key is its name.
 type namedField struct {
-	From     stringList  `json:"from,omitempty" jsonschema:"Argument names or JSON pointers, the first that is present wins."`
-	Rule     *ruleTerms  `json:"rule,omitempty" jsonschema:"How the value is made canonical; default text."`
+	From stringList `json:"from,omitempty" jsonschema:"Argument names or JSON pointers, the first that is present wins."`
+	Rule *ruleTerms `json:"rule,omitempty" jsonschema:"How the value is made canonical; default text."`
+	ruleDetails
+	Optional bool   `json:"optional,omitempty" jsonschema:"Missing, null and empty are one value instead of a refusal."`
+	Prefix   string `json:"prefix,omitempty" jsonschema:"Put in front of a text that lacks it."`
+	Pattern  string `json:"pattern,omitempty" jsonschema:"RE2 that the whole text must match."`
+}
+
+// ruleDetails is what a rule may need besides its name.
+type ruleDetails struct {
 	Currency string      `json:"currency,omitempty" jsonschema:"For money: the argument that holds the ISO 4217 code, or =EUR for a fixed one."`
 	Digits   int         `json:"digits,omitempty" jsonschema:"For decimal: the number of places."`
 	Values   []string    `json:"values,omitempty" jsonschema:"For enum: the values."`
@@ -42,9 +39,6 @@ type namedField struct {
 	With     string      `json:"with,omitempty" jsonschema:"For zip: the second array."`
 	WithOf   *ruleTerms  `json:"with_of,omitempty" jsonschema:"For zip: the rule of the second array's elements."`
 	Fields   *fieldsTerm `json:"fields,omitempty" jsonschema:"For object: its fields."`
-	Optional bool        `json:"optional,omitempty" jsonschema:"Missing, null and empty are one value instead of a refusal."`
-	Prefix   string      `json:"prefix,omitempty" jsonschema:"Put in front of a text that lacks it."`
-	Pattern  string      `json:"pattern,omitempty" jsonschema:"RE2 that the whole text must match."`
 }
 
 func (t *identityTerms) decode(d *decoder, n ast.Node, path string) {
@@ -104,10 +98,7 @@ func (d *decoder) fields(n ast.Node, path string) []pawl.Field {
 				t.Rule = new(ruleTerms)
 				t.Rule.decode(d, v, at)
 			}
-			fields = append(fields, fieldTerms{
-				Field: key, From: t.From, Rule: t.Rule, Currency: t.Currency, Digits: t.Digits, Values: t.Values, Of: t.Of,
-				With: t.With, WithOf: t.WithOf, Fields: t.Fields, Optional: t.Optional, Prefix: t.Prefix, Pattern: t.Pattern,
-			}.compile())
+			fields = append(fields, fieldTerms{key, t}.compile())
 		})
 	default:
 		d.fail(path, "want a list or a mapping of fields, got %s", describe(n))
@@ -120,34 +111,32 @@ func (t fieldTerms) compile() pawl.Field {
 	if t.Rule != nil {
 		f.Rule = pawl.Rule(*t.Rule)
 	}
-	mergeRule(&f.Rule, t.Currency, t.Digits, t.Values, t.Of, t.With, t.WithOf, t.Fields)
+	t.addTo(&f.Rule)
 	return f
 }
 
-// mergeRule adds the keys of the long form to what the rule's own text said.
-func mergeRule(r *pawl.Rule, currency string, digits int, values []string, of *ruleTerms, with string, withOf *ruleTerms, fields *fieldsTerm) {
-	if currency != "" {
-		r.Currency = currency
+// addTo adds the details to what the rule's own text said.
+func (t *ruleDetails) addTo(r *pawl.Rule) {
+	if t.Currency != "" {
+		r.Currency = t.Currency
 	}
-	if digits != 0 {
-		r.Digits = digits
+	if t.Digits != 0 {
+		r.Digits = t.Digits
 	}
-	if values != nil {
-		r.Values = values
+	if t.Values != nil {
+		r.Values = t.Values
 	}
-	if of != nil {
-		rule := pawl.Rule(*of)
-		r.Of = &rule
+	if t.Of != nil {
+		r.Of = (*pawl.Rule)(t.Of)
 	}
-	if with != "" {
-		r.With = with
+	if t.With != "" {
+		r.With = t.With
 	}
-	if withOf != nil {
-		rule := pawl.Rule(*withOf)
-		r.WithOf = &rule
+	if t.WithOf != nil {
+		r.WithOf = (*pawl.Rule)(t.WithOf)
 	}
-	if fields != nil {
-		r.Fields = *fields
+	if t.Fields != nil {
+		r.Fields = *t.Fields
 	}
 }
 
@@ -155,15 +144,10 @@ func mergeRule(r *pawl.Rule, currency string, digits int, values []string, of *r
 // a mapping for the rules that need more.
 type ruleTerms pawl.Rule
 
+// longRule is the mapping.
 type longRule struct {
-	Rule     *ruleTerms  `json:"rule" jsonschema:"The canonicaliser."`
-	Currency string      `json:"currency,omitempty" jsonschema:"For money."`
-	Digits   int         `json:"digits,omitempty" jsonschema:"For decimal."`
-	Values   []string    `json:"values,omitempty" jsonschema:"For enum."`
-	Of       *ruleTerms  `json:"of,omitempty" jsonschema:"The rule of the elements."`
-	With     string      `json:"with,omitempty" jsonschema:"For zip: the second array."`
-	WithOf   *ruleTerms  `json:"with_of,omitempty" jsonschema:"For zip: the rule of the second array's elements."`
-	Fields   *fieldsTerm `json:"fields,omitempty" jsonschema:"For object."`
+	Rule *ruleTerms `json:"rule" jsonschema:"The canonicaliser."`
+	ruleDetails
 }
 
 func (r *ruleTerms) decode(d *decoder, n ast.Node, path string) {
@@ -174,7 +158,7 @@ func (r *ruleTerms) decode(d *decoder, n ast.Node, path string) {
 		if t.Rule != nil {
 			rule = pawl.Rule(*t.Rule)
 		}
-		mergeRule(&rule, t.Currency, t.Digits, t.Values, t.Of, t.With, t.WithOf, t.Fields)
+		t.addTo(&rule)
 		*r = ruleTerms(rule)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/pawl-dev/pawl"
@@ -33,7 +34,7 @@ func (o *Options) withDefaults() Options {
 		d.Getenv = os.LookupEnv
 	}
 	if d.ReadFile == nil {
-		d.ReadFile = readSecretFile
+		d.ReadFile = readReferenced
 	}
 	return d
 }
@@ -51,7 +52,9 @@ type File struct {
 	tools         []*tool
 	keySecrets    []keySecret
 	tenantSecrets map[string][]keySecret
-	wires         map[string]*wire
+
+	mu    sync.Mutex
+	wires map[string]*wire
 }
 
 // Load reads the contract file at path. A file that cannot be used is an *InvalidError.
@@ -87,14 +90,13 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 	options := o.withDefaults()
 	c := &compiler{
 		decoder: &decoder{report: r, keys: map[string]place{}, values: map[string]place{}},
-		vault:   &vault{options.Getenv, options.ReadFile},
 	}
 	var doc document
 	c.structure(root, &doc, "")
 	if c.given("/version") && doc.Version != 1 && len(r.problems) == 0 {
 		c.fail("/version", "this pawl reads version 1")
 	}
-	f := &File{Name: name, Store: doc.Store, options: options, vault: c.vault, upstreams: map[string]*upstream{}}
+	f := &File{Name: name, Store: doc.Store, options: options, vault: &vault{options.Getenv, options.ReadFile}, upstreams: map[string]*upstream{}, wires: map[string]*wire{}}
 	c.secrets(f, doc.KeySecret)
 	for _, n := range slices.Sorted(maps.Keys(doc.Upstreams)) {
 		f.upstreams[n] = c.upstream(n, member("/upstreams", n), doc.Upstreams[n])
@@ -212,22 +214,25 @@ func (c *compiler) secrets(f *File, terms *keySecretTerms) {
 }
 
 // Tools returns the tools in the order of the file, ready to be registered. It reads the
-// files that tls names and keeps connections, which Close closes.
+// files that tls names, and the tools keep connections until Close.
 func (f *File) Tools() ([]pawl.Tool, error) {
-	if f.wires == nil {
-		wires := map[string]*wire{}
-		for name, up := range f.upstreams {
-			w, err := newWire(up, &f.options)
-			if err != nil {
-				return nil, fmt.Errorf("upstream %q: %w", name, err)
-			}
-			wires[name] = w
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, up := range f.upstreams {
+		if f.wires[name] != nil {
+			continue
 		}
-		f.wires = wires
+		w, err := newWire(up, &f.options, f.vault)
+		if err != nil {
+			return nil, fmt.Errorf("upstream %q: %w", name, err)
+		}
+		f.wires[name] = w
 	}
 	tools := make([]pawl.Tool, 0, len(f.tools))
 	for _, t := range f.tools {
-		t.wire = f.wires[t.upstream.name]
+		if t.wire == nil {
+			t.wire = f.wires[t.upstream.name]
+		}
 		tools = append(tools, pawl.Tool{Contract: t.contract, Port: t})
 	}
 	return tools, nil
@@ -235,6 +240,8 @@ func (f *File) Tools() ([]pawl.Tool, error) {
 
 // Close closes the connections of the file's tools.
 func (f *File) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, w := range f.wires {
 		w.transport.Close()
 	}

@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -75,22 +76,21 @@ func (v *vault) value(r reference) (string, error) {
 	return s, nil
 }
 
-func readSecretFile(path string) ([]byte, error) {
+// maxReferenced caps the files that a contract file names; bundles of certificates are
+// the largest.
+const maxReferenced = 1 << 20
+
+func readReferenced(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b := make([]byte, maxSecret+1)
-	n := 0
-	for n < len(b) {
-		m, err := f.Read(b[n:])
-		n += m
-		if err != nil || m == 0 {
-			break
-		}
+	b, err := io.ReadAll(io.LimitReader(f, maxReferenced+1))
+	if err == nil && len(b) > maxReferenced {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxReferenced)
 	}
-	return b[:n], nil
+	return b, err
 }
 
 // keySecret is one secret that keys are made with.
