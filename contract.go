@@ -238,8 +238,14 @@ func (c Contract) Validate() error {
 		{"timeout", c.Timeout}, {"linger", c.Linger}, {"min_time", c.MinTime}, {"flight", c.Flight}, {"pause", c.Pause},
 		{"landing", c.Landing}, {"not_after", c.NotAfter}, {"retention", c.Retention}, {"convergent_for", c.ConvergentFor},
 	} {
-		if t.d < 0 {
-			bad(t.name, "%v is negative", t.d)
+		checkTerm(bad, t.name, t.d)
+	}
+	for _, t := range []struct {
+		name string
+		n    int
+	}{{"max_attempts", c.MaxAttempts}, {"max_generations", c.MaxGenerations}} {
+		if t.n < 0 || t.n > maxCount {
+			bad(t.name, "want 1 to %d, got %d", maxCount, t.n)
 		}
 	}
 	if d.Class != Read {
@@ -265,14 +271,14 @@ func (c Contract) Validate() error {
 	if c.ConvergentFor > 0 && len(c.Serialize) == 0 {
 		bad("convergent_for", "needs serialize, or a resend could undo a later change of the same subject")
 	}
-	if p := c.Probe; p != nil && p.Lag < 0 {
-		bad("probe.lag", "%v is negative", p.Lag)
+	if p := c.Probe; p != nil {
+		checkTerm(bad, "probe.lag", p.Lag)
 	}
 	if p := c.Probe; p != nil && p.SoleWriter && len(c.Serialize) == 0 {
 		bad("probe.sole_writer", "needs serialize, or two operations of our own could be taken for each other")
 	}
-	if f := c.Fence; f != nil && f.Tombstone < 0 {
-		bad("fence.tombstone", "%v is negative", f.Tombstone)
+	if f := c.Fence; f != nil {
+		checkTerm(bad, "fence.tombstone", f.Tombstone)
 	}
 	names, folded := map[string]bool{}, map[string]bool{}
 	for _, f := range c.Identity {
@@ -293,6 +299,19 @@ func (c Contract) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+const (
+	// maxTerm bounds every duration of a contract, so that sums of them never overflow.
+	maxTerm = 10 * 365 * 24 * time.Hour
+	// maxCount bounds the attempts and generations of a contract.
+	maxCount = 100
+)
+
+func checkTerm(bad func(term, format string, args ...any), name string, d time.Duration) {
+	if d < 0 || d > maxTerm {
+		bad(name, "want 0 to 10 years, got %v", d)
+	}
 }
 
 // Quiescence is the time after the last permit before which "absent" proves nothing;

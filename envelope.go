@@ -38,10 +38,10 @@ type Envelope struct {
 type ActionTaken string
 
 const (
-	Executed ActionTaken = "executed" // sent by this call
+	Executed ActionTaken = "executed" // this call began or reopened the operation
 	Replayed ActionTaken = "replayed" // answered from the record, nothing sent
 	Attached ActionTaken = "attached" // waited for another call of the same operation
-	Refused  ActionTaken = "refused"  // nothing recorded, nothing sent
+	Refused  ActionTaken = "refused"  // nothing sent, no operation of its own begun
 	Reported ActionTaken = "reported" // a status was asked for
 )
 

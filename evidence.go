@@ -33,7 +33,9 @@ type Evidence struct {
 	Header map[string]string `json:"header,omitempty"`
 	// Body is the raw answer before anything decoded it, at most MaxBody bytes.
 	Body []byte `json:"body,omitempty"`
-	// BodySHA256 is the digest of the whole body in hex where Body is cut.
+	// ResultCut: the result was larger than MaxResult and is not kept.
+	ResultCut bool `json:"result_cut,omitempty"`
+	// BodySHA256 is the digest in hex of the whole body or result where it is cut.
 	BodySHA256 string `json:"body_sha256,omitempty"`
 	// BodySize is the size in bytes of the body as received.
 	BodySize int64 `json:"body_size,omitempty"`

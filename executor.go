@@ -19,7 +19,10 @@ import (
 type Options struct {
 	// Worker names this process in the record; default host name, process id and a random part.
 	Worker string
-	// Secrets returns the live secrets of a tenant, the current one first; nil means plain hashes.
+	// Secrets returns the secrets of a tenant, the current one first; nil means plain
+	// hashes. Only the current one makes new keys; an operation keeps the key it began with,
+	// and repeats find it by its identity, so a rotation orphans nothing. It is called
+	// concurrently.
 	Secrets func(tenant string) []Secret
 	// Turn is the deadline of a call whose context has none; default 45 s.
 	Turn time.Duration
@@ -31,7 +34,7 @@ type Options struct {
 	SweepEvery time.Duration
 	// SweepBatch is how many operations the sweeper works on at once; default 16.
 	SweepBatch int
-	// MaxOpen bounds the calls that are open in this process; default 4096.
+	// MaxOpen bounds the calls that are open in this process, reads included; default 4096.
 	MaxOpen int
 	// Observers are told what happens.
 	Observers []*Observer
@@ -83,9 +86,12 @@ type Executor struct {
 	mu       sync.Mutex
 	tools    map[string]*Tool
 	flights  map[ID]*flight
+	open     int           // calls that are in a turn or still driven here
 	stopping chan struct{} // closed by Stop: no new calls, no new sends
 	stopped  bool
 	sweeping bool
+	unswept  sync.Once // says that nobody sweeps
+	clock    clock
 
 	work  sync.WaitGroup // flights and the sweeper
 	base  context.Context
@@ -122,6 +128,9 @@ func (e *Executor) register(t *Tool) error {
 		return fmt.Errorf("register: tool %q declares a %s that its port cannot make", t.Contract.Tool, part)
 	}
 	own := &Tool{Contract: t.Contract.WithDefaults(), Port: t.Port}
+	own.Contract.Identity = slices.Clone(own.Contract.Identity)
+	own.Contract.Free = slices.Clone(own.Contract.Free)
+	own.Contract.Serialize = slices.Clone(own.Contract.Serialize)
 	own.hash = own.Contract.Hash()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,12 +197,17 @@ func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
 		}
 		return e.refuse(ctx, &call, refusal(ce.Reason, t.Contract.Tool, ce.Error())), nil
 	}
-	turn := &turn{e: e, ctx: ctx, call: &call, tool: t, id: id, effect: effectText(&t.Contract, id)}
-	turn.deadline = time.Now().Add(e.opts.Turn)
-	if d, ok := ctx.Deadline(); ok {
-		turn.deadline = d
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(e.opts.Turn)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
 	}
-	turn.end = turn.deadline.Add(-e.opts.Reserve)
+	turn := &turn{
+		e: e, ctx: ctx, call: &call, tool: t, id: id, effect: effectText(&t.Contract, id),
+		deadline: deadline, end: deadline.Add(-e.opts.Reserve),
+	}
 	var env *Envelope
 	if t.Contract.Class == Read {
 		env, err = turn.read()
@@ -207,22 +221,37 @@ func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
 }
 
 func (e *Executor) refuse(ctx context.Context, call *Call, env *Envelope) Envelope {
-	for _, o := range e.opts.Observers {
+	e.observe(func(o *Observer) {
 		if o.Refused != nil {
 			o.Refused(ctx, call, env)
 		}
-	}
+	})
 	return *env
 }
 
+// observe tells each observer; one that panics is logged and changes nothing.
+func (e *Executor) observe(tell func(o *Observer)) {
+	for _, o := range e.opts.Observers {
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					e.opts.Log.Error("observer panicked", slog.String("type", fmt.Sprintf("%T", r)))
+				}
+			}()
+			tell(o)
+		}()
+	}
+}
+
 // Status reports an operation as its record stands. Another actor than the one that
-// began it sees the status without the result, unless the contract shares it.
+// began it sees the status without the result, unless the contract shares it. The error is
+// ErrNotFound, also for another tenant's operation, or the store's.
 func (e *Executor) Status(ctx context.Context, tenant, actor string, id ID) (Envelope, error) {
 	op, err := e.store.Get(ctx, tenant, id)
 	if err != nil {
 		return Envelope{}, err
 	}
-	return *envelopeFor(op, actor, Reported), nil
+	return *e.envelopeFor(ctx, op, actor, Reported), nil
 }
 
 // Settle records what a named person decided about an open operation. The error is a
@@ -239,11 +268,12 @@ func (e *Executor) Settle(ctx context.Context, tenant string, id ID, d Decision)
 	if f := e.flight(id); f != nil {
 		f.publish(op)
 	}
-	return *Report(op), nil
+	return *Report(op, e.now(ctx)), nil
 }
 
-// apply makes one transition durable. On a change by someone else meanwhile it reads the
-// operation again and lets the rules decide again.
+// apply makes one transition durable and returns the operation as last read or written.
+// On a change by someone else meanwhile it reads the operation again and lets the rules
+// decide again.
 func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operation, error) {
 	for range 16 {
 		tr, err := Step(op, ev)
@@ -259,10 +289,17 @@ func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operat
 		err = e.store.Apply(ctx, &Change{
 			ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: next.Status.Held(), Entry: entry,
 		})
+		if errors.Is(err, ErrHeld) && next.Status == Succeeded {
+			// Another step has had the effect too: the record says so and claims nothing for it.
+			held := ClaimsHeld{}
+			err = e.store.Apply(ctx, &Change{ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: held, Entry: entry})
+		}
 		if errors.Is(err, ErrStale) {
-			if op, err = e.store.Get(ctx, op.Tenant, op.ID); err != nil {
-				return next, err
+			fresh, err := e.store.Get(ctx, op.Tenant, op.ID)
+			if err != nil {
+				return op, err
 			}
+			op = fresh
 			continue
 		}
 		if err != nil {
@@ -275,7 +312,7 @@ func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operat
 }
 
 func (e *Executor) tell(ctx context.Context, op *Operation, tr *Transition) {
-	for _, o := range e.opts.Observers {
+	e.observe(func(o *Observer) {
 		if o.Changed != nil {
 			o.Changed(ctx, op, &tr.Entry)
 		}
@@ -284,7 +321,7 @@ func (e *Executor) tell(ctx context.Context, op *Operation, tr *Transition) {
 				o.Alarm(ctx, op, a)
 			}
 		}
-	}
+	})
 	for _, a := range tr.Alarms {
 		e.opts.Log.LogAttrs(ctx, slog.LevelError, "alarm", slog.String("alarm", string(a)),
 			slog.String("operation", op.ID.String()), slog.String("tool", op.Tool), slog.String("key", op.Key.String()))
@@ -292,25 +329,16 @@ func (e *Executor) tell(ctx context.Context, op *Operation, tr *Transition) {
 }
 
 func (e *Executor) failed(ctx context.Context, what string, err error, op *Operation) {
-	for _, o := range e.opts.Observers {
+	e.observe(func(o *Observer) {
 		if o.Failed != nil {
 			o.Failed(ctx, what, err)
 		}
-	}
+	})
 	attrs := []slog.Attr{slog.String("what", what), slog.Any("error", err)}
 	if op != nil {
 		attrs = append(attrs, slog.String("operation", op.ID.String()), slog.String("key", op.Key.String()))
 	}
 	e.opts.Log.LogAttrs(ctx, slog.LevelWarn, "background step failed", attrs...)
-}
-
-// now is the store's clock; the process's own where the store cannot be asked.
-func (e *Executor) now(ctx context.Context) time.Time {
-	t, err := e.store.Now(context.WithoutCancel(ctx))
-	if err != nil {
-		return time.Now()
-	}
-	return t
 }
 
 func newToken() int64 {

@@ -125,7 +125,7 @@ func TestRetriesAreCountedForLife(t *testing.T) { // trials A10, M8
 		}
 		ex := h.executor(nil)
 		h.want(h.do(ex, call(nil)), "FAILED_NO_EFFECT not_sent executed", 0)
-		h.want(h.do(ex, call(nil)), "FAILED_NO_EFFECT not_sent executed", 0)
+		h.want(h.do(ex, call(nil)), "FAILED_NO_EFFECT attempts executed", 0)
 		h.want(h.do(ex, call(nil)), "FAILED_NO_EFFECT attempts replayed", 0)
 		if op := h.operation(); len(op.Attempts) != 4 {
 			t.Errorf("got %d attempts, want the cap of 4", len(op.Attempts))

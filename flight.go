@@ -3,7 +3,8 @@ package pawl
 import (
 	"context"
 	"errors"
-	"strconv"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ import (
 // Its goroutine is the only one in the process that works on the operation.
 type flight struct {
 	e    *Executor
+	id   ID
 	tool *Tool
 	ctx  context.Context // values of the call that began it, never its end
 	gone <-chan struct{} // closed when that caller has gone; nil for the sweeper
@@ -27,14 +29,20 @@ type flight struct {
 	wished   time.Duration // the pause the provider last asked for
 
 	answers chan answer
-	out     int       // attempts without an answer yet
+	outs    []out     // attempts without an answer yet
 	waitFor time.Time // until when the newest attempt is waited for
 
-	mu      sync.Mutex
-	op      *Operation
-	changed chan struct{}
-	idle    time.Time // nothing will happen by itself before this time
-	done    bool
+	mu        sync.Mutex
+	op        *Operation
+	changed   chan struct{} // closed at the next change; nil once the flight has landed
+	idle      time.Time     // nothing will happen by itself before this time
+	abandoned map[int]bool  // attempts whose answer is no longer waited for
+}
+
+// out is an attempt that is on its way, listened to until a time.
+type out struct {
+	attempt int
+	until   time.Time
 }
 
 type answer struct {
@@ -57,40 +65,46 @@ const (
 
 // launch starts to drive an operation whose claim the caller holds and for which a place
 // was admitted. send says that its newest permit has not been used yet.
-func (e *Executor) launch(f *flight, send bool) {
-	f.prepare()
+func (e *Executor) launch(f *flight, send bool) *flight {
 	e.enlist(f)
 	go func() {
-		defer e.work.Done()
+		defer e.dismiss()
 		defer f.land()
 		f.drive(send)
 	}()
-}
-
-func (f *flight) prepare() {
-	f.answers = make(chan answer, f.op.Contract.MaxAttempts+1)
-	f.changed = make(chan struct{})
+	return f
 }
 
 // enlist makes the flight the one that calls of this process wait for.
 func (e *Executor) enlist(f *flight) {
+	f.answers = make(chan answer, f.op.Contract.MaxAttempts+1)
+	f.changed = make(chan struct{})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.flights[f.op.ID] = f
+	e.flights[f.id] = f
 }
 
-// admit reserves a place for one more flight; it fails when the executor stops or is full.
+// admit reserves a place for one more call; it fails when the executor stops or is full.
+// Each success is given back by one dismiss.
 func (e *Executor) admit() (Reason, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stopped {
+	switch {
+	case e.stopped:
 		return ReasonStopping, false
-	}
-	if len(e.flights) >= e.opts.MaxOpen {
+	case e.open >= e.opts.MaxOpen:
 		return ReasonBusy, false
 	}
+	e.open++
 	e.work.Add(1)
 	return ReasonNone, true
+}
+
+func (e *Executor) dismiss() {
+	e.mu.Lock()
+	e.open--
+	e.mu.Unlock()
+	e.work.Done()
 }
 
 func (e *Executor) flight(id ID) *flight {
@@ -102,12 +116,11 @@ func (e *Executor) flight(id ID) *flight {
 // land ends the flight: whoever waits sees the last state.
 func (f *flight) land() {
 	f.e.mu.Lock()
-	if f.e.flights[f.op.ID] == f {
-		delete(f.e.flights, f.op.ID)
+	if f.e.flights[f.id] == f {
+		delete(f.e.flights, f.id)
 	}
 	f.e.mu.Unlock()
 	f.mu.Lock()
-	f.done = true
 	close(f.changed)
 	f.changed = nil
 	f.mu.Unlock()
@@ -117,7 +130,7 @@ func (f *flight) land() {
 func (f *flight) publish(op *Operation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if op.Version > f.op.Version {
+	if op.Version > f.op.Version || op.Version == f.op.Version && op.Token != f.op.Token {
 		f.op = op
 	}
 	f.wake()
@@ -138,6 +151,11 @@ func (f *flight) view() (*Operation, <-chan struct{}, time.Time) {
 	return f.op, f.changed, f.idle
 }
 
+func (f *flight) current() *Operation {
+	op, _, _ := f.view()
+	return op
+}
+
 func (f *flight) rest(until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,11 +163,6 @@ func (f *flight) rest(until time.Time) {
 		f.idle = until
 		f.wake()
 	}
-}
-
-func (f *flight) current() *Operation {
-	op, _, _ := f.view()
-	return op
 }
 
 // event applies one event under the flight's claim and publishes the result. It reports
@@ -207,58 +220,59 @@ func (f *flight) drive(send bool) {
 	if send && !f.send(ctx) {
 		return
 	}
-	for {
-		op := f.current()
-		now := f.e.now(f.ctx)
-		switch {
-		case op.Token != f.token && f.out > 0 && op.Status.Open():
-			f.await(time.Now().Add(f.e.opts.Lease)) // the claim is over: only listen
-		case op.Token != f.token, op.Status == Pending && f.out == 0:
-			return
-		case op.Status == Pending:
-			if !f.await(f.waitFor) {
-				if !f.event(&Event{Kind: EventNoAnswer, Attempt: len(op.Attempts)}) {
-					return
-				}
-			}
-		case op.Reopens() && f.mayRetry(op):
-			if !f.retry(ctx, op) {
-				return
-			}
-		case op.Status.Settled() && !wantsResult(&op.State):
-			return
-		default:
-			m := Next(op, now)
-			if f.eager && m.Kind == MoveProbe {
-				m.At = now
-			}
-			f.eager = false
-			if f.out == 0 && f.stopped() {
-				f.release(op, m)
-				return
-			}
-			if m.Kind != MoveNone && !m.At.After(now) {
-				if !f.move(ctx, op, m) {
-					return
-				}
-				continue
-			}
-			if !f.linger(op, m, now) {
-				return
-			}
+	for f.step(ctx) {
+	}
+}
+
+// step does the next thing there is to do, or waits for it. It reports whether to go on.
+func (f *flight) step(ctx context.Context) bool {
+	f.abandonOverdue()
+	op, changed, _ := f.view()
+	switch {
+	case op.Token != f.token && len(f.outs) > 0 && op.Status.Open():
+		f.await(changed, time.Now().Add(f.e.opts.Lease)) // the claim is over: only listen
+		return true
+	case op.Token != f.token, op.Status == Pending && len(f.outs) == 0:
+		return false
+	case op.Status == Pending:
+		f.await(changed, f.waitFor)
+		if time.Now().Before(f.waitFor) || f.current().Status != Pending {
+			return true
 		}
+		return f.event(&Event{Kind: EventNoAnswer, Attempt: len(op.Attempts)})
+	case op.Reopens() && f.mayRetry(op):
+		return f.retry(ctx, op)
+	case op.Status.Settled() && !wantsResult(&op.State):
+		return false
+	case op.out() && len(f.outs) == 0:
+		return f.event(&Event{Kind: EventTakeover}) // an answer that could not be recorded is lost
+	}
+	now := f.e.now(f.ctx)
+	m := Next(op, now)
+	if f.eager && m.Kind == MoveProbe {
+		m.At = now
+	}
+	f.eager = false
+	switch {
+	case len(f.outs) == 0 && f.stopped():
+		f.release(op, m)
+		return false
+	case m.Kind != MoveNone && !m.At.After(now):
+		return f.move(ctx, op, m)
+	default:
+		return f.linger(op, changed, m, now)
 	}
 }
 
 // linger waits for the next move or a late answer. It reports whether to go on; when not,
 // the claim has been released for the sweeper.
-func (f *flight) linger(op *Operation, m Move, now time.Time) bool {
+func (f *flight) linger(op *Operation, changed <-chan struct{}, m Move, now time.Time) bool {
 	wake := now.Add(24 * time.Hour)
 	if m.Kind != MoveNone {
 		wake = m.At
 	}
 	until := time.Now().Add(wake.Sub(now)) // the store's clock and ours may differ
-	if f.out == 0 {
+	if len(f.outs) == 0 {
 		leave := until.After(f.end) // the turn is over before anything happens
 		if f.end.IsZero() {
 			leave = wake.Sub(now) > patience
@@ -268,9 +282,14 @@ func (f *flight) linger(op *Operation, m Move, now time.Time) bool {
 			return false
 		}
 	}
+	for _, o := range f.outs {
+		if o.until.Before(until) {
+			until = o.until
+		}
+	}
 	f.rest(until)
-	f.await(until)
-	return f.e.base.Err() == nil || f.out > 0
+	f.await(changed, until)
+	return true
 }
 
 func (f *flight) stopped() bool {
@@ -290,21 +309,32 @@ func (f *flight) release(op *Operation, m Move) {
 	}
 	if _, err := f.e.store.Renew(f.ctx, op.ID, f.token, time.Time{}, due); err != nil {
 		f.e.failed(f.ctx, "release", err, op) // the lease lapses by itself
+		return
+	}
+	f.leased(op, time.Time{}, due)
+	f.e.mu.Lock()
+	swept := f.e.sweeping
+	f.e.mu.Unlock()
+	if !swept && m.Kind != MoveNone {
+		f.e.unswept.Do(func() {
+			f.e.opts.Log.LogAttrs(f.ctx, slog.LevelWarn, "open operations wait: this executor was not started",
+				slog.String("operation", op.ID.String()), slog.Time("due", due))
+		})
 	}
 }
 
 // take records the evidence of an attempt that ended.
 func (f *flight) take(a answer) {
-	f.out--
-	if s, err := strconv.Atoi(a.evidence.Header["retry-after"]); err == nil && s > 0 {
-		f.wished = time.Duration(min(s, 3600)) * time.Second
-	}
+	f.outs = slices.DeleteFunc(f.outs, func(o out) bool { return o.attempt == a.attempt })
+	f.wished = a.evidence.retryAfter()
 	f.event(&Event{Kind: EventAnswer, Attempt: a.attempt, Evidence: &a.evidence})
 }
 
-// drain waits for attempts that were given up and keeps their evidence.
+// drain keeps the evidence of attempts that were given up.
 func (f *flight) drain() {
-	for f.out > 0 {
-		f.take(<-f.answers)
+	for len(f.outs) > 0 {
+		f.hurry()
+		f.await(nil, time.Now().Add(giveUpGrace))
+		f.abandonOverdue()
 	}
 }

@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -11,29 +10,32 @@ import (
 // little time left: the commit of the permit may have taken long.
 func (f *flight) send(ctx context.Context) bool {
 	op := f.current()
+	if op.Token != f.token || !op.Status.Open() {
+		return false // decided by someone else meanwhile: what is out is lost, nothing is sent
+	}
 	n := len(op.Attempts)
 	c := op.Contract
-	kind := op.Attempts[n-1].Kind
+	permit := op.Attempts[n-1]
 	now := f.e.now(f.ctx)
-	late := !f.end.IsZero() && kind != AttemptResend && time.Until(f.end) < c.MinTime
-	lapsing := op.Lease.Sub(now) < f.e.opts.Lease/4 || now.Sub(op.Attempts[n-1].Permit) > c.Pause/2
+	late := !f.end.IsZero() && permit.Kind != AttemptResend && time.Until(f.end) < c.MinTime
+	lapsing := op.Lease.Sub(now) < f.e.opts.Lease/4 || now.Sub(permit.Permit) > c.Pause/2
 	if late || lapsing || f.stopped() {
 		return f.event(&Event{Kind: EventGiveBack, Attempt: n, Note: giveBackNote(late, lapsing)})
 	}
 	wait := c.Timeout
-	if !f.end.IsZero() && time.Until(f.end) < wait && kind != AttemptResend {
+	if !f.end.IsZero() && time.Until(f.end) < wait && permit.Kind != AttemptResend {
 		wait = time.Until(f.end)
 	}
 	f.waitFor = time.Now().Add(wait)
 	attempt, cancel := context.WithTimeout(ctx, wait+c.Linger)
-	s := &Sending{Operation: op, Attempt: op.ordinal(n), Permit: op.Attempts[n-1].Permit, Deadline: f.deadline}
-	if s.Deadline.IsZero() || kind == AttemptResend && time.Until(s.Deadline) < wait {
+	s := &Sending{Operation: op, Attempt: op.mayHaveReached(n) + 1, Permit: permit.Permit, Deadline: f.deadline}
+	if s.Deadline.IsZero() || permit.Kind == AttemptResend && time.Until(s.Deadline) < wait {
 		s.Deadline = f.waitFor
 	}
-	f.out++
+	f.outs = append(f.outs, out{attempt: n, until: f.waitFor.Add(c.Linger + giveUpGrace)})
 	go func() {
 		defer cancel()
-		f.answers <- answer{attempt: n, evidence: safeSend(attempt, f.tool.Port, s)}
+		f.deliver(answer{attempt: n, evidence: safeSend(attempt, f.tool.Port, s)})
 	}()
 	return true
 }
@@ -49,9 +51,32 @@ func giveBackNote(late, lapsing bool) string {
 	}
 }
 
-// ordinal counts the permits up to n that may have reached the provider, n included.
-func (op *Operation) ordinal(n int) int {
-	k := 1
+// deliver hands an answer to the flight, or to the record where the flight has stopped
+// waiting for it.
+func (f *flight) deliver(a answer) {
+	f.mu.Lock()
+	late := f.abandoned[a.attempt]
+	if !late {
+		f.answers <- a // never blocks: there is room for every attempt
+	}
+	f.mu.Unlock()
+	if !late {
+		return
+	}
+	op, err := f.e.store.Get(f.ctx, f.op.Tenant, f.id)
+	if err == nil {
+		_, err = f.e.apply(f.ctx, op, &Event{
+			Kind: EventAnswer, At: f.e.now(f.ctx), By: "worker " + f.e.opts.Worker, Token: f.token, Lease: op.Lease, Attempt: a.attempt, Evidence: &a.evidence,
+		})
+	}
+	if err != nil {
+		f.e.failed(f.ctx, "record a late answer", err, op)
+	}
+}
+
+// mayHaveReached counts the permits before n that may have reached the provider.
+func (op *Operation) mayHaveReached(n int) int {
+	k := 0
 	for _, a := range op.Attempts[:n-1] {
 		if a.Class != ClassNotSent || !a.NoEffect {
 			k++
@@ -60,24 +85,9 @@ func (op *Operation) ordinal(n int) int {
 	return k
 }
 
-// safeSend keeps a panic of a port from taking the process down: it proves nothing.
-func safeSend(ctx context.Context, p Port, s *Sending) (e Evidence) {
-	began := time.Now()
-	defer func() {
-		if r := recover(); r != nil {
-			e = Evidence{Class: ClassAmbiguous, Proof: "panic", Error: fmt.Sprintf("panic: %T", r)}
-		}
-		if e.Class == "" {
-			e.Class = ClassAmbiguous
-		}
-		e.Took = time.Since(began)
-	}()
-	return p.Send(ctx, s)
-}
-
 // mayRetry reports whether a call that provably had no effect is tried again by itself.
 func (f *flight) mayRetry(op *Operation) bool {
-	if f.end.IsZero() || f.retries >= maxRetries || op.Reason == ReasonGivenBack || f.out > 0 || f.stopped() {
+	if f.end.IsZero() || f.retries >= maxRetries || op.Reason == ReasonGivenBack || len(f.outs) > 0 || f.stopped() {
 		return false
 	}
 	select {
@@ -109,7 +119,7 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	case <-f.e.stopping:
 		return false
 	}
-	fresh, err := f.e.reopen(f.ctx, f.tool, op)
+	fresh, err := f.e.reopen(ctx, f.tool, op)
 	if err != nil {
 		return false // someone else reopened it, or the store failed: the record stands
 	}
@@ -120,10 +130,6 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 
 // move makes one step of the ladder.
 func (f *flight) move(ctx context.Context, op *Operation, m Move) bool {
-	c := op.Contract
-	if op.Lease.Sub(f.e.now(f.ctx)) < c.Timeout+f.e.opts.Lease/4 {
-		f.renew()
-	}
 	switch m.Kind {
 	case MoveReview:
 		return f.event(&Event{Kind: EventReview, Reason: m.Why})
@@ -135,42 +141,41 @@ func (f *flight) move(ctx context.Context, op *Operation, m Move) bool {
 			return true // the rules said no
 		}
 		return f.send(ctx)
-	}
-	ask, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	asked := f.e.now(f.ctx)
-	if m.Kind == MoveFence {
-		r := safeFence(ask, f.tool.Port, op)
+	case MoveFence:
+		asked := f.e.now(f.ctx)
+		r := ask(f, ctx, op, FenceResult{Outcome: FenceInconclusive, Error: "no answer in time"}, safeFence)
 		return f.event(&Event{Kind: EventFence, Asked: asked, Fence: &r})
+	default:
+		asked := f.e.now(f.ctx)
+		r := ask(f, ctx, op, ProbeResult{Outcome: Inconclusive, Error: "no answer in time"}, safeProbe)
+		return f.event(&Event{Kind: EventProbe, Asked: asked, Probe: &r})
 	}
-	r := safeProbe(ask, f.tool.Port, op)
-	return f.event(&Event{Kind: EventProbe, Asked: asked, Probe: &r})
 }
 
-// safeProbe asks the port; what goes wrong there is inconclusive.
-func safeProbe(ctx context.Context, p Port, op *Operation) (r ProbeResult) {
-	defer func() {
-		if v := recover(); v != nil {
-			r = ProbeResult{Outcome: Inconclusive, Error: fmt.Sprintf("panic: %T", v)}
+// ask puts a question to the port and keeps the lease alive meanwhile. It waits no longer
+// than the contract's timeout and a grace, whatever the port does.
+func ask[T any](f *flight, ctx context.Context, op *Operation, silence T, question func(context.Context, Port, *Operation) T) T {
+	ctx, cancel := context.WithTimeout(ctx, op.Contract.Timeout)
+	defer cancel()
+	reply := make(chan T, 1)
+	go func() { reply <- question(ctx, f.tool.Port, op) }()
+	over := time.NewTimer(op.Contract.Timeout + giveUpGrace)
+	defer over.Stop()
+	renew := time.NewTimer(f.e.opts.Lease / 3)
+	defer renew.Stop()
+	abort := f.e.base.Done()
+	for {
+		select {
+		case r := <-reply:
+			return r
+		case <-over.C:
+			return silence
+		case <-abort:
+			abort = nil
+			over.Reset(giveUpGrace)
+		case <-renew.C:
+			f.renew()
+			renew.Reset(f.e.opts.Lease / 3)
 		}
-	}()
-	prober, ok := p.(Prober)
-	if !ok {
-		return ProbeResult{Outcome: Inconclusive, Error: "the tool has no probe any more"}
 	}
-	return prober.Probe(ctx, op)
-}
-
-// safeFence is safeProbe for a fence.
-func safeFence(ctx context.Context, p Port, op *Operation) (r FenceResult) {
-	defer func() {
-		if v := recover(); v != nil {
-			r = FenceResult{Outcome: FenceInconclusive, Error: fmt.Sprintf("panic: %T", v)}
-		}
-	}()
-	fencer, ok := p.(Fencer)
-	if !ok {
-		return FenceResult{Outcome: FenceInconclusive, Error: "the tool has no fence any more"}
-	}
-	return fencer.Fence(ctx, op)
 }

@@ -2,35 +2,39 @@ package pawl
 
 import "time"
 
-// await waits for an answer until a time and keeps the lease alive meanwhile. It reports
-// whether the operation may have changed before the time.
-func (f *flight) await(until time.Time) bool {
+// giveUpGrace is how long a port may take to come back once its context has ended. What
+// comes later still reaches the record, but nobody waits for it.
+const giveUpGrace = time.Second
+
+// await waits for an answer, a change by someone else or a time, and keeps the lease alive
+// meanwhile.
+func (f *flight) await(changed <-chan struct{}, until time.Time) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	renew := time.NewTimer(f.e.opts.Lease / 3)
 	defer renew.Stop()
-	stopping := f.e.stopping
-	if f.out > 0 {
+	stopping, abort := f.e.stopping, f.e.base.Done()
+	if len(f.outs) > 0 {
 		stopping = nil // what is out is waited for
 	}
-	_, changed, _ := f.view()
 	for {
 		select {
 		case a := <-f.answers:
 			f.take(a)
-			return true
+			return
 		case <-changed:
-			return true
+			return
 		case <-timer.C:
-			return false
+			return
 		case <-stopping:
-			return true
-		case <-f.e.base.Done():
-			if f.out == 0 {
-				return true
+			return
+		case <-abort:
+			if len(f.outs) == 0 {
+				return
 			}
-			f.take(<-f.answers) // given up: its evidence comes at once
-			return true
+			abort = nil
+			f.hurry()
+			timer.Reset(giveUpGrace)
 		case <-renew.C:
 			f.renew()
 			renew.Reset(f.e.opts.Lease / 3)
@@ -38,10 +42,43 @@ func (f *flight) await(until time.Time) bool {
 	}
 }
 
+// hurry waits for what is out no longer than the grace.
+func (f *flight) hurry() {
+	soon := time.Now().Add(giveUpGrace)
+	for i := range f.outs {
+		if f.outs[i].until.After(soon) {
+			f.outs[i].until = soon
+		}
+	}
+}
+
+// abandonOverdue ends attempts whose port did not come back in time: they prove nothing.
+func (f *flight) abandonOverdue() {
+	now := time.Now()
+	for _, o := range f.outs {
+		if o.until.After(now) {
+			continue
+		}
+		select {
+		case a := <-f.answers: // it came at the last moment
+			f.take(a)
+			continue
+		default:
+		}
+		f.mu.Lock()
+		if f.abandoned == nil {
+			f.abandoned = make(map[int]bool)
+		}
+		f.abandoned[o.attempt] = true
+		f.mu.Unlock()
+		f.take(answer{attempt: o.attempt, evidence: Evidence{Class: ClassAmbiguous, Proof: "linger_over"}})
+	}
+}
+
 // renew extends the claim; a claim that is over shows in the fresh state.
 func (f *flight) renew() {
 	op := f.current()
-	if op.Status.Settled() && !wantsResult(&op.State) {
+	if op.Token != f.token || op.Status.Settled() && !wantsResult(&op.State) {
 		return
 	}
 	lease := f.e.now(f.ctx).Add(f.e.opts.Lease)
@@ -50,7 +87,7 @@ func (f *flight) renew() {
 	case err != nil:
 		f.e.failed(f.ctx, "renew", err, op)
 	case held:
-		f.leased(op, lease)
+		f.leased(op, lease, lease)
 	default:
 		if fresh, err := f.e.store.Get(f.ctx, op.Tenant, op.ID); err == nil {
 			f.publish(fresh)
@@ -58,13 +95,13 @@ func (f *flight) renew() {
 	}
 }
 
-// leased notes a renewed lease in the view; the version is the same.
-func (f *flight) leased(op *Operation, lease time.Time) {
+// leased notes a written lease in the view; the version is the same.
+func (f *flight) leased(op *Operation, lease, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.op.Version == op.Version {
+	if f.op.Version == op.Version && f.op.Token == op.Token {
 		fresh := *f.op
-		fresh.Lease, fresh.Due = lease, lease
+		fresh.Lease, fresh.Due = lease, due
 		f.op = &fresh
 	}
 }

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,18 +19,35 @@ func NewFunc[In, Out any](c Contract, fn func(ctx context.Context, in In) (Out, 
 	if o == nil {
 		o = &FuncOptions{}
 	}
-	p := &funcPort{options: *o, call: func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
-		var in In
-		if err := json.Unmarshal(args, &in); err != nil {
-			return nil, NotSent(fmt.Errorf("decode arguments: %w", err))
-		}
-		out, err := fn(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(out)
+	return &Tool{Contract: c, Port: &funcPort{
+		options: *o,
+		check: func(args json.RawMessage) error {
+			_, err := decodeArgs[In](args)
+			return err
+		},
+		call: func(ctx context.Context, args json.RawMessage) (any, error) {
+			in, err := decodeArgs[In](args)
+			if err != nil {
+				return nil, NotSent(err)
+			}
+			return fn(ctx, in)
+		},
 	}}
-	return &Tool{Contract: c, Port: p}
+}
+
+// decodeArgs decodes canonical arguments; numbers in untyped places keep their digits.
+func decodeArgs[In any](args json.RawMessage) (in In, err error) {
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	err = d.Decode(&in)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		return in, fmt.Errorf("argument %q: want a value for %s", wrong.Field, wrong.Type)
+	case err != nil:
+		return in, errors.New("the arguments do not fit the tool")
+	}
+	return in, nil
 }
 
 // FuncOptions give a Go function what its contract declares beside the call itself.
@@ -71,21 +89,18 @@ func KeyFrom(ctx context.Context) Key {
 // funcPort speaks to a Go function. Its outbound request is the canonical arguments.
 type funcPort struct {
 	options FuncOptions
-	call    func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
+	check   func(args json.RawMessage) error
+	call    func(ctx context.Context, args json.RawMessage) (any, error)
 }
 
 func (p *funcPort) Prepare(inv *Invocation) (Outbound, error) {
-	return Outbound{Request: inv.Canonical}, nil
+	return Outbound{Request: inv.Canonical}, p.check(inv.Canonical)
 }
 
 func (p *funcPort) Send(ctx context.Context, s *Sending) Evidence {
-	result, err := p.call(context.WithValue(ctx, keyContext{}, s.Operation.Key), s.Operation.Request)
+	out, err := p.call(context.WithValue(ctx, keyContext{}, s.Operation.Key), s.Operation.Request)
 	if err == nil {
-		e := Evidence{Class: ClassSucceeded, Proof: "returned", Result: result}
-		if p.options.Ref != nil {
-			e.Ref = p.options.Ref(result)
-		}
-		return e
+		return p.returned(out)
 	}
 	e := Evidence{Class: ClassAmbiguous, Proof: "error", Error: err.Error()}
 	var v *vouched
@@ -95,6 +110,25 @@ func (p *funcPort) Send(ctx context.Context, s *Sending) Evidence {
 		if v.class == ClassRejected {
 			e.Strength = P3
 		}
+	}
+	return e
+}
+
+// returned is the evidence of a function that came back without an error: whatever is
+// wrong with its result, the effect exists.
+func (p *funcPort) returned(out any) (e Evidence) {
+	defer func() {
+		if r := recover(); r != nil {
+			e = Evidence{Class: ClassResultLost, Proof: "returned", Error: fmt.Sprintf("panic: %T", r)}
+		}
+	}()
+	result, err := json.Marshal(out)
+	if err != nil {
+		return Evidence{Class: ClassResultLost, Proof: "returned", Error: "the result does not marshal"}
+	}
+	e = Evidence{Class: ClassSucceeded, Proof: "returned", Result: result}
+	if p.options.Ref != nil {
+		e.Ref = p.options.Ref(result)
 	}
 	return e
 }

@@ -38,8 +38,12 @@ func (e *CallError) Error() string { return e.Err.Error() }
 
 func (e *CallError) Unwrap() error { return e.Err }
 
-// maxLabel is the number of bytes that run, step, tenant and actor may have.
-const maxLabel = 256
+const (
+	// maxLabel is the number of bytes that run, step, tenant, actor and an attribute may have.
+	maxLabel = 256
+	// maxAttributes is how many labels a call may carry.
+	maxAttributes = 32
+)
 
 // Identify reads a call's arguments under a contract. Its error is a *CallError.
 func Identify(c *Contract, call *Call) (*Identified, error) {
@@ -48,6 +52,14 @@ func Identify(c *Contract, call *Call) (*Identified, error) {
 	} {
 		if len(l.value) > maxLabel {
 			return nil, &CallError{Reason: ReasonInvalidArguments, Field: l.name, Err: fmt.Errorf("%s: %d bytes, at most %d are allowed", l.name, len(l.value), maxLabel)}
+		}
+	}
+	if len(call.Attributes) > maxAttributes {
+		return nil, &CallError{Reason: ReasonInvalidArguments, Field: "attributes", Err: fmt.Errorf("attributes: %d, at most %d are allowed", len(call.Attributes), maxAttributes)}
+	}
+	for name, value := range call.Attributes {
+		if len(name) > maxLabel || len(value) > maxLabel {
+			return nil, &CallError{Reason: ReasonInvalidArguments, Field: "attributes", Err: fmt.Errorf("attributes: one has more than %d bytes", maxLabel)}
 		}
 	}
 	raw := call.Args
@@ -141,15 +153,14 @@ func (id *Identified) claims(c *Contract, call *Call, in *Intent) error {
 		return err
 	}
 	in.IdentityClaim = digest("identity", blob)
-	if c.Scope == ScopeStep || c.Repeat == RepeatExplicit && c.Scope == ScopeRun {
-		b := id.blob
-		b.Step = ""
+	if call.Run != "" {
+		b := Blob{ID: id.Identity, Tool: c.Tool, Tenant: call.Tenant, Run: call.Run}
 		anyStep, err := b.Bytes()
 		if err != nil {
 			return err
 		}
 		in.StepClaim = digest("step", anyStep)
-		if c.Repeat == RepeatExplicit && !(call.Again && call.Step != "") {
+		if c.Scope == ScopeStep {
 			in.OnceClaim = digest("once", anyStep)
 		}
 	}

@@ -77,8 +77,9 @@ type Intent struct {
 	Identity json.RawMessage `json:"identity"`
 
 	// The claims an operation holds, each unique within the store. IdentityClaim with Gen
-	// is held for ever; StepClaim while the operation is open; OnceClaim while it is open or
-	// has succeeded; SubjectClaim while it is open. A zero digest claims nothing.
+	// is held for ever; StepClaim, of the identity in its run, while the operation is open;
+	// OnceClaim, by the first step of a run that has the effect, while it is open or has
+	// succeeded; SubjectClaim while it is open. A zero digest claims nothing.
 	IdentityClaim Digest `json:"-"`
 	StepClaim     Digest `json:"-"`
 	OnceClaim     Digest `json:"-"`

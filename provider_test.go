@@ -29,6 +29,9 @@ import (
 //	fail      does it and answers with a failure
 //	empty     does it; the answer cannot be read
 //	panic     does it and the port panics
+//	deaf      does it; the port ignores its context and comes back a day later
+//	garbage   does it; the result is no JSON
+//	huge      does it; the result is larger than what is kept
 type provider struct {
 	mu     sync.Mutex
 	script []string
@@ -36,15 +39,21 @@ type provider struct {
 	// keyed: a second request under one key has no second effect and replays the first.
 	keyed bool
 	// probe answers in place of the ledger, when set.
-	probe  func(op *pawl.Operation) pawl.ProbeResult
-	state  string
-	sends  []string // key and request of every request received
-	ledger []string // key of every effect
-	probes int
-	before []string // key of every snapshot read
+	probe func(op *pawl.Operation) pawl.ProbeResult
+	// slowProbe, when set, is told when a probe begins and ends; it takes 100 s.
+	slowProbe func(ctx context.Context, enter bool)
+	prepare   func()
+	state     string
+	sends     []string // key and request of every request received
+	ledger    []string // key of every effect
+	probes    int
+	before    []string // key of every snapshot read
 }
 
 func (p *provider) Prepare(inv *pawl.Invocation) (pawl.Outbound, error) {
+	if p.prepare != nil {
+		p.prepare()
+	}
 	return pawl.Outbound{Request: inv.Canonical}, nil
 }
 
@@ -95,6 +104,14 @@ func (p *provider) Send(ctx context.Context, s *pawl.Sending) pawl.Evidence {
 		return pawl.Evidence{Class: pawl.ClassEffectPossible, Code: 500}
 	case "empty":
 		return pawl.Evidence{Class: pawl.ClassResultLost, Code: 200}
+	case "deaf":
+		time.Sleep(24 * time.Hour)
+		return success
+	case "garbage":
+		return pawl.Evidence{Class: pawl.ClassSucceeded, Result: json.RawMessage("<html>")}
+	case "huge":
+		success.Result = json.RawMessage(`"` + strings.Repeat("x", pawl.MaxResult) + `"`)
+		return success
 	case "panic":
 		panic("the port broke")
 	default:
@@ -102,7 +119,12 @@ func (p *provider) Send(ctx context.Context, s *pawl.Sending) pawl.Evidence {
 	}
 }
 
-func (p *provider) Probe(_ context.Context, op *pawl.Operation) pawl.ProbeResult {
+func (p *provider) Probe(ctx context.Context, op *pawl.Operation) pawl.ProbeResult {
+	if p.slowProbe != nil {
+		p.slowProbe(ctx, true)
+		time.Sleep(100 * time.Second)
+		p.slowProbe(ctx, false)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.probes++
@@ -125,6 +147,9 @@ func (p *provider) Probe(_ context.Context, op *pawl.Operation) pawl.ProbeResult
 func (p *provider) Snapshot(_ context.Context, inv *pawl.Invocation) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.state == "panic" {
+		panic("snapshot")
+	}
 	if p.state == "unreadable" {
 		return nil, fmt.Errorf("the provider is away")
 	}

@@ -1,28 +1,57 @@
 package pawl
 
 import (
+	"context"
 	"encoding/json"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 )
 
-// Report is the envelope of an operation as its record stands, for status questions.
-func Report(op *Operation) *Envelope { return envelopeOf(op, Reported) }
+// Report is the envelope of an operation as its record stands at a time of the store's
+// clock. It is for operators and the operation's own actor: it shows the result.
+func Report(op *Operation, now time.Time) *Envelope { return envelopeOf(op, Reported, now) }
 
-// envelopeOf renders an operation for its own actor.
-func envelopeOf(op *Operation, action ActionTaken) *Envelope {
-	reason := op.Reason
-	if op.Status == Unknown && !op.Review.IsZero() {
+// envelopeOf renders an operation for its own actor. A PENDING whose claim has lapsed is
+// UNKNOWN, although nobody has written so yet.
+func envelopeOf(op *Operation, action ActionTaken, now time.Time) *Envelope {
+	status, reason := op.Status, op.Reason
+	switch {
+	case status == Pending && !claimed(op, now):
+		status, reason = Unknown, ReasonOwnerLost
+	case status == Unknown && !op.Review.IsZero():
 		reason = ReasonReviewOpen
+	case op.Reopens() && len(op.Attempts) >= op.Contract.MaxAttempts:
+		reason = ReasonAttempts
 	}
-	a := adviceFor(op.Status, reason)
+	a := adviceFor(status, reason)
 	return &Envelope{
-		Status: op.Status, Reason: reason, RetrySafe: a.safe, OperationID: op.ID.String(),
-		Effect: effectSentence(op.Effect, op.Status), ActionTaken: action, Message: a.message, NextAction: a.next,
+		Status: status, Reason: reason, RetrySafe: a.safe, OperationID: op.ID.String(),
+		Effect: effectSentence(op.Effect, status), ActionTaken: action, Message: a.message, NextAction: a.next,
 		Result: op.Result, ResultRef: op.Ref,
 	}
 }
+
+// envelopeFor renders an operation for an actor: only its own actor sees the result.
+func (e *Executor) envelopeFor(ctx context.Context, op *Operation, actor string, action ActionTaken) *Envelope {
+	env := envelopeOf(op, action, e.now(ctx))
+	if foreign(op, actor) {
+		env.Result, env.ResultRef, env.Effect = nil, "", effectSentence(op.Tool, env.Status)
+		if op.Status.Settled() && op.Status != Compensated {
+			env.withReason(ReasonNotYours)
+		}
+	}
+	return env
+}
+
+// foreign reports whether an operation's result is not for this actor.
+func foreign(op *Operation, actor string) bool {
+	return op.Actor != actor && (op.Contract == nil || !op.Contract.Shared)
+}
+
+// claimed reports whether somebody works on the operation.
+func claimed(op *Operation, now time.Time) bool { return op.Lease.After(now) }
 
 // withReason replaces the operation's own reason by the one this call ran into.
 func (e *Envelope) withReason(r Reason) *Envelope {
@@ -31,15 +60,19 @@ func (e *Envelope) withReason(r Reason) *Envelope {
 	return e
 }
 
+// undecided is the envelope of a call about which the store could not tell what is on
+// record. Nothing was sent for it.
+func undecided(effect, operation string) *Envelope {
+	e := &Envelope{Status: Unknown, OperationID: operation, Effect: effectSentence(effect, Unknown), ActionTaken: Refused}
+	return e.withReason(ReasonStore)
+}
+
 // refusal is the envelope of a call for which nothing was recorded and nothing sent.
 func refusal(reason Reason, effect, detail string) *Envelope {
-	a := adviceFor(FailedNoEffect, reason)
-	e := &Envelope{
-		Status: FailedNoEffect, Reason: reason, RetrySafe: a.safe, ActionTaken: Refused,
-		Effect: effectSentence(effect, FailedNoEffect), Message: a.message, NextAction: a.next,
-	}
+	e := &Envelope{Status: FailedNoEffect, ActionTaken: Refused, Effect: effectSentence(effect, FailedNoEffect)}
+	e.withReason(reason)
 	if detail != "" {
-		e.Message += " (" + detail + ")"
+		e.Message += " (" + shown(detail, 400) + ")"
 	}
 	return e
 }
@@ -109,7 +142,11 @@ func plainText(v any) string {
 		}
 		s = string(b)
 	}
-	const most = 80
+	return shown(s, 80)
+}
+
+// shown is text on one line, without control characters and at most so many characters.
+func shown(s string, most int) string {
 	n := 0
 	s = strings.Map(func(r rune) rune {
 		if n++; n > most || !unicode.IsPrint(r) {

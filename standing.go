@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -11,31 +10,40 @@ import (
 // nil where the call should look again.
 func (t *turn) meet(s *Standing) (*Envelope, error) {
 	op := s.Op
+	if op.Contract == nil { // a row that failed its check: only a person can tell
+		return undecided(t.effect, op.ID.String()), nil
+	}
 	switch s.Kind {
 	case ClaimSubject:
 		return t.meetSubject(op), nil
-	case ClaimStep, ClaimOnce:
-		return t.meetElsewhere(op), nil
+	case ClaimStep:
+		return t.meetOpen(op), nil
+	case ClaimOnce:
+		return t.meetDone(op), nil
 	case ClaimKey:
 		if op.IdentityClaim != t.identityClaim() {
 			return t.refuse(ReasonParameterMismatch, "another operation holds this key"), nil
 		}
 	}
 	if foreign(op, t.call.Actor) {
-		return envelopeFor(op, t.call.Actor, Replayed), nil
+		return t.render(op, Replayed), nil
 	}
 	if env := t.differs(op); env != nil {
 		return env, nil
 	}
 	switch {
 	case op.Status == Pending || op.Status == Unknown:
-		return t.attach(op)
+		return t.attach(op), nil
 	case op.Reopens():
 		return t.reopen(op)
 	case t.closes(op):
 		return t.nextGeneration(op)
 	}
 	return t.replay(op), nil
+}
+
+func (t *turn) render(op *Operation, action ActionTaken) *Envelope {
+	return t.e.envelopeFor(t.ctx, op, t.call.Actor, action)
 }
 
 func (t *turn) identityClaim() Digest {
@@ -46,22 +54,8 @@ func (t *turn) identityClaim() Digest {
 	return in.IdentityClaim
 }
 
-// foreign reports whether an operation's result is not for this actor.
-func foreign(op *Operation, actor string) bool {
-	return op.Actor != actor && !op.Contract.Shared
-}
-
-// envelopeFor renders an operation for an actor: only its own actor sees the result.
-func envelopeFor(op *Operation, actor string, action ActionTaken) *Envelope {
-	env := envelopeOf(op, action)
-	if foreign(op, actor) {
-		env.Result, env.ResultRef, env.Effect = nil, "", effectSentence(op.Tool, op.Status)
-		if op.Status.Settled() && op.Status != Compensated {
-			env.withReason(ReasonNotYours)
-		}
-	}
-	return env
-}
+// maxNamed is how many differing arguments a message names.
+const maxNamed = 8
 
 // differs refuses a repeat whose guards differ from what was recorded.
 func (t *turn) differs(op *Operation) *Envelope {
@@ -72,7 +66,8 @@ func (t *turn) differs(op *Operation) *Envelope {
 	if len(guards) == 0 {
 		return nil
 	}
-	env := t.refuse(ReasonParameterMismatch, "different: "+strings.Join(guards, ", ")+"; the earlier call is "+string(op.Status))
+	names := strings.Join(guards[:min(len(guards), maxNamed)], ", ")
+	env := t.refuse(ReasonParameterMismatch, "different: "+names+"; the earlier call is "+string(op.Status))
 	env.Effect = t.effect + ": not sent with these details; with the earlier ones it is " + string(op.Status)
 	return env
 }
@@ -83,62 +78,109 @@ func (t *turn) compare(op *Operation) (guards, free []string) {
 	if err != nil || !ok {
 		return []string{"the recorded arguments cannot be read"}, nil
 	}
-	return t.tool.Contract.compare(earlier, t.id.Args)
+	guards, free = t.tool.Contract.compare(earlier, t.id.Args)
+	for i, name := range guards {
+		guards[i] = shown(name, 60)
+	}
+	return guards, free
 }
 
 // replay answers from the record.
 func (t *turn) replay(op *Operation) *Envelope {
 	t.replayed(op)
-	env := envelopeFor(op, t.call.Actor, Replayed)
+	env := t.render(op, Replayed)
 	_, env.Differs = t.compare(op)
 	return env
 }
 
 func (t *turn) replayed(op *Operation) {
-	for _, o := range t.e.opts.Observers {
+	t.e.observe(func(o *Observer) {
 		if o.Replayed != nil {
 			o.Replayed(t.ctx, t.call, op)
 		}
-	}
+	})
 }
 
-// attach waits for whoever works on the operation; if nobody does, this call's turn is
+// attach waits for whoever works on the operation; while nobody does, this call's turn is
 // used to reconcile it.
-func (t *turn) attach(op *Operation) (*Envelope, error) {
-	f := t.e.flight(op.ID)
-	if f == nil && !claimed(op, t.e.now(t.ctx)) && time.Until(t.end) > 0 {
-		f = t.e.adopt(t.ctx, t.tool, op, t.end, t.deadline)
+func (t *turn) attach(op *Operation) *Envelope {
+	for op.Status.Open() && time.Until(t.end) > 0 && t.ctx.Err() == nil {
+		f := t.e.flight(op.ID)
+		if f == nil && !claimed(op, t.e.now(t.ctx)) {
+			var again time.Duration
+			if f, again = t.adopt(op); f == nil {
+				if again <= 0 || !t.sleep(again) {
+					break
+				}
+				fresh, err := t.e.store.Get(t.ctx, op.Tenant, op.ID)
+				if err != nil {
+					break
+				}
+				op = fresh
+				continue
+			}
+		}
+		op = t.wait(f, op)
 	}
-	last := t.wait(f, op)
-	if last.Reopens() && t.mayStart() {
-		return nil, nil // proven unsent meanwhile: this call may send it
+	if op.Reopens() && t.mayStart() {
+		return nil // proven unsent meanwhile: this call may send it
 	}
-	t.replayed(last)
-	env := envelopeFor(last, t.call.Actor, Attached)
-	_, env.Differs = t.compare(last)
-	return env, nil
+	t.replayed(op)
+	env := t.render(op, Attached)
+	_, env.Differs = t.compare(op)
+	return env
 }
 
-// adopt takes an operation over that nobody works on, to reconcile it inside a turn. It
-// returns nil where there is nothing to do or someone else was faster.
-func (e *Executor) adopt(ctx context.Context, tool *Tool, op *Operation, end, deadline time.Time) *flight {
-	now := e.now(ctx)
-	if m := Next(op, now); op.Status == Unknown && (m.Kind == MoveNone || op.Probes.Last.Add(probeSpacing).After(now)) {
-		return nil
+// sleep waits inside the turn and reports whether the turn goes on.
+func (t *turn) sleep(d time.Duration) bool {
+	if time.Until(t.end) < d {
+		return false
 	}
-	if _, ok := e.admit(); !ok {
-		return nil
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.ctx.Done():
+		return false
+	}
+}
+
+// adopt takes an operation over that nobody works on, to reconcile it inside this turn.
+// Where it does not, it says after what time to look again; zero means not in this turn.
+func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
+	now := t.e.now(t.ctx)
+	if op.Status == Unknown {
+		m := Next(op, now)
+		switch wait := m.At.Sub(now); {
+		case m.Kind == MoveNone:
+			return nil, 0
+		case m.Kind == MoveProbe && !t.asked:
+			if recent := op.Probes.Last.Add(probeSpacing).Sub(now); recent > 0 {
+				return nil, recent // it was asked for only just now
+			}
+		case wait > 0:
+			return nil, wait
+		}
+	}
+	if _, ok := t.e.admit(); !ok {
+		return nil, 0
 	}
 	token := newToken()
-	ev := &Event{Kind: EventTakeover, At: now, By: "worker " + e.opts.Worker, Token: op.Token, NewToken: token, Lease: now.Add(e.opts.Lease)}
-	fresh, err := e.apply(ctx, op, ev)
+	fresh, err := t.e.apply(t.ctx, op, &Event{
+		Kind: EventTakeover, At: now, By: "worker " + t.e.opts.Worker, Token: op.Token, NewToken: token, Lease: now.Add(t.e.opts.Lease),
+	})
 	if err != nil || fresh.Token != token {
-		e.work.Done()
-		return nil
+		t.e.dismiss()
+		var refused *Refusal
+		if errors.As(err, &refused) || err == nil {
+			return nil, pollFirst // someone else was faster
+		}
+		return nil, 0
 	}
-	f := &flight{e: e, tool: tool, ctx: context.WithoutCancel(ctx), gone: ctx.Done(), end: end, deadline: deadline, token: token, op: fresh, eager: true}
-	e.launch(f, false)
-	return f
+	f := t.flight(fresh)
+	f.eager, t.asked = !t.asked, true
+	return t.e.launch(f, false), 0
 }
 
 // reopen sends a call again that provably had no effect: same key, next attempt.
@@ -148,71 +190,30 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 			return t.replay(last), nil
 		}
 	}
-	if !t.mayStart() {
+	if !t.mayStart() || len(op.Attempts) >= op.Contract.MaxAttempts {
 		return t.replay(op), nil
 	}
-	if len(op.Attempts) >= op.Contract.MaxAttempts {
-		return envelopeFor(op, t.call.Actor, Replayed).withReason(ReasonAttempts), nil
-	}
-	if why, ok := t.e.admit(); !ok {
-		return t.refuse(why, ""), nil
+	if _, ok := t.e.admit(); !ok {
+		return t.replay(op), nil
 	}
 	fresh, err := t.e.reopen(t.ctx, t.tool, op)
-	if err != nil {
-		t.e.work.Done()
-		var refused *Refusal
-		if errors.As(err, &refused) || errors.Is(err, ErrStale) {
-			return nil, nil // it moved: look again
-		}
-		if errors.Is(err, errSnapshot) {
-			return t.refuse(ReasonSnapshot, ""), nil
-		}
-		return t.storeFailed(err, &op.Intent), err
+	if err == nil {
+		return t.answer(t.launch(fresh)), nil
 	}
-	return t.answer(t.launch(fresh)), nil
-}
-
-var errSnapshot = errors.New("the state before could not be read")
-
-// reopen gives the next permit of an operation that provably had no effect.
-func (e *Executor) reopen(ctx context.Context, tool *Tool, op *Operation) (*Operation, error) {
-	ev := &Event{Kind: EventRetry, By: "worker " + e.opts.Worker, Token: op.Token, NewToken: newToken()}
-	if op.Contract.Snapshot {
-		before, err := e.snapshotAgain(ctx, tool, op)
-		if err != nil {
-			e.failed(ctx, "snapshot", err, op)
-			return op, errSnapshot
-		}
-		ev.Before = before
+	t.e.dismiss()
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused), errors.Is(err, ErrStale):
+		return nil, nil // it moved: look again
+	case errors.Is(err, ErrHeld):
+		return t.refuse(ReasonSubjectBusy, ""), nil
+	case errors.Is(err, errSnapshot):
+		return t.refuse(ReasonSnapshot, ""), nil
+	case notWritten(err):
+		return t.replay(op), err
+	default:
+		return undecided(t.effect, op.ID.String()), err
 	}
-	ev.At = e.now(ctx)
-	ev.Lease = ev.At.Add(e.opts.Lease)
-	fresh, err := e.apply(ctx, op, ev)
-	if err == nil && fresh.Token != ev.NewToken {
-		return fresh, ErrStale
-	}
-	return fresh, err
-}
-
-// snapshotAgain reads the state before a further attempt: the world may have moved.
-func (e *Executor) snapshotAgain(ctx context.Context, tool *Tool, op *Operation) ([]byte, error) {
-	args, err := ParseJSON(op.Args)
-	if err != nil {
-		return nil, err
-	}
-	identity, err := ParseJSON(op.Identity)
-	if err != nil {
-		return nil, err
-	}
-	inv := &Invocation{
-		Operation: op.ID, Tool: op.Tool, Tenant: op.Tenant, Actor: op.Actor, Run: op.Run, Step: op.Step,
-		Canonical: op.Args, Key: op.Key, Deadline: op.Deadline, Permit: e.now(ctx),
-	}
-	inv.Args, _ = args.(map[string]any)
-	inv.Identity, _ = identity.(map[string]any)
-	ctx, cancel := context.WithTimeout(ctx, op.Contract.Timeout)
-	defer cancel()
-	return tool.Port.(Snapshotter).Snapshot(ctx, inv)
 }
 
 // closes reports whether a repeat of the operation opens a new generation: its own effect
@@ -235,42 +236,59 @@ func (t *turn) closes(op *Operation) bool {
 // nextGeneration records the same identity under a new key.
 func (t *turn) nextGeneration(op *Operation) (*Envelope, error) {
 	gen := op.Gen + 1
-	if gen >= t.tool.Contract.MaxGenerations {
+	switch {
+	case gen >= t.tool.Contract.MaxGenerations:
 		return t.refuse(ReasonGenerations, ""), nil
-	}
-	if !t.mayStart() {
+	case !t.mayStart():
 		return t.refuse(ReasonDeadline, ""), nil
 	}
 	in, err := t.intent(gen)
 	if err != nil {
 		return t.refuse(ReasonInvalidArguments, err.Error()), nil
 	}
-	fresh, standing, env, err := t.insert(in)
+	if why, ok := t.e.admit(); !ok {
+		return t.refuse(why, ""), nil
+	}
+	f, standing, env, err := t.insert(in)
 	switch {
 	case env != nil:
 		return env, err
 	case standing == nil:
-		return t.answer(fresh), nil
+		return t.answer(f), nil
 	case standing.Kind == ClaimIdentity || standing.Kind == ClaimKey:
-		return nil, nil // someone else opened it: look again
+		return nil, nil // someone else opened it, or the earlier one was done after all: look again
 	default:
 		return t.meet(standing)
 	}
 }
 
-// meetElsewhere answers for the same identity at another step of the run: it is never
-// sent while the earlier one is open, nor after it succeeded where the contract wants the
-// host's word for a repeat.
-func (t *turn) meetElsewhere(op *Operation) *Envelope {
+// meetOpen answers for the same identity that is open at another step of the run: it is
+// never sent before the earlier one is settled.
+func (t *turn) meetOpen(op *Operation) *Envelope {
 	last := t.wait(t.e.flight(op.ID), op)
+	if last.Status.Settled() && t.mayStart() {
+		return nil
+	}
 	t.replayed(last)
-	env := envelopeFor(last, t.call.Actor, Replayed)
-	switch {
-	case foreign(last, t.call.Actor):
-	case last.Status == Succeeded:
-		env.withReason(ReasonDoneElsewhere)
-	case last.Status == Unknown && last.Review.IsZero():
+	env := t.render(last, Replayed)
+	if last.Status == Unknown && last.Review.IsZero() && !foreign(last, t.call.Actor) {
 		env.withReason(ReasonOpenElsewhere)
+	}
+	return env
+}
+
+// meetDone answers for the same identity that another step of the run has had the effect
+// of. Another step may have it once more if the contract or the host says so; a call
+// without a step may not.
+func (t *turn) meetDone(op *Operation) *Envelope {
+	if t.call.Step != "" && !op.Status.Open() && (t.tool.Contract.Repeat == RepeatStep || t.call.Again) {
+		t.repeat = true
+		return nil
+	}
+	t.replayed(op)
+	env := t.render(op, Replayed)
+	if op.Status == Succeeded && !foreign(op, t.call.Actor) {
+		env.withReason(ReasonDoneElsewhere)
 	}
 	return env
 }
@@ -278,8 +296,12 @@ func (t *turn) meetElsewhere(op *Operation) *Envelope {
 // meetSubject waits until nothing on the subject is open any more.
 func (t *turn) meetSubject(op *Operation) *Envelope {
 	last := t.wait(t.e.flight(op.ID), op)
-	if last.Status.Open() || !t.mayStart() {
+	switch {
+	case last.Status.Open():
 		return t.refuse(ReasonSubjectBusy, "")
+	case !t.mayStart():
+		return t.refuse(ReasonDeadline, "")
+	default:
+		return nil
 	}
-	return nil
 }

@@ -95,6 +95,7 @@ const (
 	ReasonOwnerLost      Reason = "owner_lost"      // the worker died or its lease lapsed
 	ReasonConfirmed      Reason = "confirmed"       // the answer proves the effect
 	ReasonResultLost     Reason = "result_lost"     // the effect exists, the result was unreadable
+	ReasonResultCut      Reason = "result_cut"      // the effect exists, its result is too large to keep
 	ReasonProbeFound     Reason = "probe_found"     // the provider shows the effect
 	ReasonAbsent         Reason = "absent"          // absent after quiescence
 	ReasonFenced         Reason = "fenced"          // the fence made absence final

@@ -16,9 +16,10 @@ import (
 // closed to writes and returns ErrStoreFailed until it is opened again.
 type Store interface {
 	// Begin inserts op with its first history entry (as EncodeEntry made it), in one
-	// transaction, if none of its claims is held. Otherwise it writes nothing and returns the operation in the way. The claims are
-	// looked at in the order ClaimIdentity (the latest generation, if it is not older than
-	// op.Gen), ClaimKey, ClaimStep, ClaimOnce, ClaimSubject.
+	// transaction, if none of its claims is held. Otherwise it writes nothing and returns
+	// the operation in the way. The claims are looked at in the order ClaimIdentity (the
+	// latest generation, if it is not older than op.Gen, or is open or has succeeded),
+	// ClaimKey, ClaimStep, ClaimOnce, ClaimSubject.
 	Begin(ctx context.Context, op *Operation, first []byte) (*Standing, error)
 
 	// Apply writes one change: op's new State and the entry that explains it, in one

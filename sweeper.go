@@ -2,6 +2,9 @@ package pawl
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -49,9 +52,9 @@ func (e *Executor) Stop(ctx context.Context) {
 func (e *Executor) sweep() {
 	ticker := time.NewTicker(e.opts.SweepEvery)
 	defer ticker.Stop()
-	hands := make(chan struct{}, e.opts.SweepBatch)
+	h := &hands{free: e.opts.SweepBatch, most: max(1, e.opts.SweepBatch/2), busy: make(map[string]int)}
 	for {
-		e.claim(hands)
+		e.claim(h)
 		select {
 		case <-ticker.C:
 		case <-e.stopping:
@@ -60,14 +63,43 @@ func (e *Executor) sweep() {
 	}
 }
 
-func (e *Executor) claim(hands chan struct{}) {
+// hands are what the sweeper works with. One tool gets at most half of them, so that a
+// provider that is slow to answer does not hold up the others.
+type hands struct {
+	mu   sync.Mutex
+	free int
+	most int
+	busy map[string]int // by tool
+}
+
+func (h *hands) take(tool string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free--
+	h.busy[tool]++
+}
+
+func (h *hands) give(tool string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free++
+	h.busy[tool]--
+}
+
+// idle returns how many operations may be claimed, and of which tools.
+func (h *hands) idle(tools []string) (int, []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(h.free, h.most), slices.DeleteFunc(tools, func(t string) bool { return h.busy[t] >= h.most })
+}
+
+func (e *Executor) claim(h *hands) {
 	for {
-		free := cap(hands) - len(hands)
-		if free == 0 {
+		limit, tools := h.idle(e.toolNames())
+		if limit == 0 || len(tools) == 0 {
 			return
 		}
-		token := newToken()
-		ops, err := e.store.Claim(e.base, Claim{Tools: e.effectTools(), Limit: free, Token: token, Lease: e.opts.Lease})
+		ops, err := e.store.Claim(e.base, Claim{Tools: tools, Limit: limit, Token: newToken(), Lease: e.opts.Lease})
 		if err != nil {
 			if e.base.Err() == nil {
 				e.failed(e.base, "claim", err, nil)
@@ -75,37 +107,29 @@ func (e *Executor) claim(hands chan struct{}) {
 			return
 		}
 		for _, op := range ops {
-			hands <- struct{}{}
+			h.take(op.Tool)
 			e.work.Add(1)
 			go func() {
 				defer e.work.Done()
-				defer func() { <-hands }()
+				defer h.give(op.Tool)
 				e.reconcile(op)
 			}()
 		}
-		if len(ops) < free {
+		if len(ops) < limit {
 			return
 		}
 	}
 }
 
-func (e *Executor) effectTools() []string {
+func (e *Executor) toolNames() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	names := make([]string, 0, len(e.tools))
-	for name, t := range e.tools {
-		if t.Contract.Class != Read {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.Collect(maps.Keys(e.tools))
 }
 
 // reconcile works on one claimed operation until its next move is further away.
 func (e *Executor) reconcile(op *Operation) {
-	tool := e.tool(op.Tool)
-	f := &flight{e: e, tool: tool, ctx: context.WithoutCancel(e.base), token: op.Token, op: op}
-	f.prepare()
+	f := &flight{e: e, id: op.ID, tool: e.tool(op.Tool), ctx: context.WithoutCancel(e.base), token: op.Token, op: op}
 	e.enlist(f)
 	defer f.land()
 	if op.Status == Pending || op.out() {

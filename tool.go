@@ -73,7 +73,8 @@ type Outbound struct {
 // Sending is one attempt of an operation.
 type Sending struct {
 	Operation *Operation
-	// Attempt is the number of the permit, from 1.
+	// Attempt is 1 unless earlier permits may have reached the provider, whose number it
+	// then counts in: what "conflict" means depends on it.
 	Attempt int
 	// Permit is the time the permit was given.
 	Permit time.Time

@@ -31,6 +31,8 @@ type stepper struct {
 	next   State
 	alarms []Alarm
 	note   string
+	// permitted is the number of the attempt that this event gives a permit for.
+	permitted int
 	// duplicate: the provider shows more than one effect, which stays open for a person.
 	duplicate bool
 }
@@ -109,7 +111,7 @@ func (s *stepper) finish() *Transition {
 	}
 	e := Entry{
 		Seq: n.Version, At: ev.At, Event: string(ev.Kind), By: ev.By, From: s.op.Status, To: n.Status, Reason: n.Reason,
-		Attempt: ev.Attempt, Probe: ev.Probe, Fence: ev.Fence, Decision: ev.Decision, Note: ev.Note,
+		Attempt: max(ev.Attempt, s.permitted), Probe: ev.Probe, Fence: ev.Fence, Decision: ev.Decision, Note: ev.Note,
 	}
 	if s.note != "" {
 		e.Note = strings.TrimSpace(s.note + " " + ev.Note)
@@ -196,7 +198,7 @@ func (s *stepper) permit(kind AttemptKind) {
 	n := len(s.next.Attempts) + 1
 	s.next.Attempts = append(s.next.Attempts, Attempt{N: n, Kind: kind, Permit: s.ev.At, Worker: s.ev.By})
 	s.next.Probes = Probes{Count: s.next.Probes.Count, Last: s.next.Probes.Last}
-	s.ev.Attempt = n
+	s.permitted = n
 }
 
 // giveBack accounts for a permit whose live holder wrote nothing.

@@ -47,6 +47,8 @@ func (s *stepper) answerReason(e *Evidence, a *Attempt) Reason {
 	switch {
 	case e.Class == ClassResultLost:
 		return ReasonResultLost
+	case e.ResultCut:
+		return ReasonResultCut
 	case s.op.Status == Pending || s.op.Status == FailedNoEffect || a.Kind == AttemptResend:
 		return ReasonConfirmed
 	default:
@@ -69,17 +71,7 @@ func (s *stepper) provesNoEffect(e *Evidence, n int) bool {
 		return false
 	}
 	// The conflict family may be the echo of our own success.
-	return !(e.Class == ClassRejected && e.Conflict && s.op.earlierMayHaveReached(n))
-}
-
-// earlierMayHaveReached reports whether a permit before n may have reached the provider.
-func (op *Operation) earlierMayHaveReached(n int) bool {
-	for _, a := range op.Attempts[:n-1] {
-		if a.Class != ClassNotSent || !a.NoEffect {
-			return true
-		}
-	}
-	return false
+	return !(e.Class == ClassRejected && e.Conflict && s.op.mayHaveReached(n) > 0)
 }
 
 // openReason names why an answer leaves the operation open.
@@ -152,11 +144,6 @@ func (s *stepper) succeed(result []byte, ref string, by SettledBy, why Reason) {
 }
 
 func (s *stepper) keepResult(result []byte) {
-	if len(result) > MaxResult {
-		s.note = "result too large to keep"
-		s.next.Reason = ReasonConfirmed
-		return
-	}
 	if result != nil {
 		s.next.Result = result
 	}

@@ -18,6 +18,9 @@ func (s *stepper) probe() error {
 		s.found(p)
 	case Absent:
 		if s.op.Status == Unknown {
+			if n.Reason == ReasonInFlight {
+				n.Reason = ReasonAmbiguous
+			}
 			s.absent(spaced)
 		}
 	case InProgress:
@@ -104,8 +107,12 @@ func (s *stepper) fence() error {
 	return nil
 }
 
-// fenceIsFinal reports whether a held fence outlives everything that may still arrive.
+// fenceIsFinal reports whether a held fence alone settles: it outlives everything that may
+// still arrive, and nothing that has arrived lands later.
 func (c *Contract) fenceIsFinal() bool {
+	if c.Landing > 0 {
+		return false
+	}
 	outlive := c.Flight + c.Pause
 	if c.NotAfter > 0 {
 		outlive = min(outlive, c.NotAfter)

@@ -10,17 +10,26 @@ import (
 // A turn is one call on its way to its envelope.
 type turn struct {
 	e        *Executor
-	ctx      context.Context
+	ctx      context.Context // ends at the deadline
 	call     *Call
 	tool     *Tool
 	id       *Identified
 	effect   string
 	deadline time.Time // the absolute end
 	end      time.Time // when to report: deadline less reserve
+	// repeat: the contract or the host lets this step have an effect that another step of
+	// the run has had.
+	repeat bool
+	// asked: this turn has had its probe ahead of schedule.
+	asked bool
 }
 
-// maxRounds bounds how often a call looks again after what stood in its way has moved.
-const maxRounds = 64
+const (
+	// maxRounds bounds how often a call looks again after what stood in its way has moved.
+	maxRounds = 64
+	// lookTime bounds a look at the record for a call that has no time left.
+	lookTime = time.Second
+)
 
 // run has the effect happen once and returns what is true about it at the end of the turn.
 func (t *turn) run() (*Envelope, error) {
@@ -37,7 +46,7 @@ func (t *turn) run() (*Envelope, error) {
 			return env, err
 		}
 	}
-	return t.refuse(ReasonBusy, ""), nil
+	return undecided(t.effect, ""), nil
 }
 
 func (t *turn) refuse(r Reason, detail string) *Envelope { return refusal(r, t.effect, detail) }
@@ -54,38 +63,55 @@ func (t *turn) begin() (*flight, *Standing, *Envelope, error) {
 	if err != nil {
 		return nil, nil, t.refuse(ReasonInvalidArguments, err.Error()), nil
 	}
-	c := &t.tool.Contract
-	if c.Snapshot || !t.mayStart() {
-		// Look before reading the state before, or before refusing for lack of time.
-		found, err := t.e.store.Find(t.ctx, Query{Tenant: t.call.Tenant, IdentityClaim: in.IdentityClaim, Limit: 1})
-		if err != nil {
-			return nil, nil, t.storeFailed(err, in), err
-		}
-		if len(found) > 0 {
-			return nil, &Standing{Kind: ClaimIdentity, Op: found[0]}, nil, nil
-		}
-		if !t.mayStart() {
-			return nil, nil, t.refuse(ReasonDeadline, ""), nil
+	why, admitted := t.e.admit()
+	if admitted && !t.mayStart() {
+		t.e.dismiss()
+		why, admitted = ReasonDeadline, false
+	}
+	if !admitted || t.tool.Contract.Snapshot {
+		// Look before reading the state before, and before refusing: it may be done already.
+		standing, err := t.look(in)
+		switch {
+		case err != nil:
+			if admitted {
+				t.e.dismiss()
+			}
+			return nil, nil, undecided(t.effect, ""), err
+		case standing != nil:
+			if admitted {
+				t.e.dismiss()
+			}
+			return nil, standing, nil, nil
+		case !admitted:
+			return nil, nil, t.refuse(why, ""), nil
 		}
 	}
 	return t.insert(in)
 }
 
-// insert makes the intent durable and launches it.
+// look finds the latest generation of the call's identity, also when no time is left.
+func (t *turn) look(in *Intent) (*Standing, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), lookTime)
+	defer cancel()
+	found, err := t.e.store.Find(ctx, Query{Tenant: t.call.Tenant, IdentityClaim: in.IdentityClaim, Limit: 1})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &Standing{Kind: ClaimIdentity, Op: found[0]}, nil
+}
+
+// insert makes the intent of an admitted call durable and launches it.
 func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
+	launched := false
+	defer func() {
+		if !launched {
+			t.e.dismiss()
+		}
+	}()
 	before, env := t.snapshot(in)
 	if env != nil {
 		return nil, nil, env, nil
 	}
-	if why, ok := t.e.admit(); !ok {
-		return nil, nil, t.refuse(why, ""), nil
-	}
-	launched := false
-	defer func() {
-		if !launched {
-			t.e.work.Done()
-		}
-	}()
 	op, first, err := newOperation(in, before, t.e.now(t.ctx), t.e.opts.Lease, "worker "+t.e.opts.Worker)
 	if err != nil {
 		return nil, nil, t.refuse(ReasonInvalidArguments, err.Error()), nil
@@ -93,10 +119,10 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 	ctx, cancel := context.WithDeadline(t.ctx, t.end)
 	standing, err := t.e.store.Begin(ctx, op, first.raw)
 	cancel()
-	if err != nil {
-		return nil, nil, t.storeFailed(err, in), err
-	}
-	if standing != nil {
+	switch {
+	case err != nil:
+		return t.notBegun(err, in)
+	case standing != nil:
 		return nil, standing, nil, nil
 	}
 	t.e.tell(t.ctx, op, &Transition{State: op.State, Entry: first.entry})
@@ -104,11 +130,48 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 	return t.launch(op), nil, nil, nil
 }
 
+// notBegun answers for a Begin that failed. Only a store that says that nothing was
+// written, and shows nothing on record, lets us say "no effect": what it cannot say may be
+// found and sent later by a sweeper.
+func (t *turn) notBegun(err error, in *Intent) (*flight, *Standing, *Envelope, error) {
+	if !notWritten(err) {
+		return nil, nil, undecided(t.effect, in.ID.String()), err
+	}
+	standing, lookErr := t.look(in)
+	switch {
+	case lookErr != nil:
+		return nil, nil, undecided(t.effect, ""), err
+	case standing != nil:
+		env, _ := t.meet(&Standing{Kind: standing.Kind, Op: standing.Op})
+		if env == nil {
+			env = t.replay(standing.Op)
+		}
+		return nil, nil, env, nil
+	default:
+		return nil, nil, t.refuse(ReasonStore, ""), err
+	}
+}
+
+// notWritten reports whether a store's error means that nothing was written.
+func notWritten(err error) bool {
+	for _, known := range []error{ErrBusy, ErrFull, ErrReadOnly, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return !errors.Is(err, ErrStoreFailed)
+		}
+	}
+	return false
+}
+
 // launch drives an operation whose newest permit this call holds.
 func (t *turn) launch(op *Operation) *flight {
-	f := &flight{e: t.e, tool: t.tool, ctx: context.WithoutCancel(t.ctx), gone: t.ctx.Done(), end: t.end, deadline: t.deadline, token: op.Token, op: op}
-	t.e.launch(f, true)
-	return f
+	return t.e.launch(t.flight(op), true)
+}
+
+func (t *turn) flight(op *Operation) *flight {
+	return &flight{
+		e: t.e, id: op.ID, tool: t.tool, ctx: context.WithoutCancel(t.ctx), gone: t.ctx.Done(),
+		end: t.end, deadline: t.deadline, token: op.Token, op: op,
+	}
 }
 
 // intent builds what would be recorded for the given generation.
@@ -133,7 +196,10 @@ func (t *turn) intent(gen int) (*Intent, error) {
 	if err := t.id.claims(c, t.call, in); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
-	out, err := t.tool.Port.Prepare(t.invocation(in))
+	if t.repeat {
+		in.OnceClaim = Digest{}
+	}
+	out, err := safePrepare(t.tool.Port, t.invocation(in))
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +221,7 @@ func (t *turn) snapshot(in *Intent) ([]byte, *Envelope) {
 	}
 	ctx, cancel := context.WithDeadline(t.ctx, t.end.Add(-t.tool.Contract.MinTime))
 	defer cancel()
-	before, err := t.tool.Port.(Snapshotter).Snapshot(ctx, t.invocation(in))
+	before, err := safeSnapshot(ctx, t.tool.Port, t.invocation(in))
 	if err != nil {
 		t.e.failed(t.ctx, "snapshot", err, nil)
 		return nil, t.refuse(ReasonSnapshot, "")
@@ -163,23 +229,9 @@ func (t *turn) snapshot(in *Intent) ([]byte, *Envelope) {
 	return before, nil
 }
 
-// storeFailed answers for a store that could not be asked. Only a store that says that
-// nothing was written lets us say "no effect": what it cannot say may be found and sent
-// later by a sweeper.
-func (t *turn) storeFailed(err error, in *Intent) *Envelope {
-	if errors.Is(err, ErrStoreFailed) {
-		a := adviceFor(Unknown, ReasonStore)
-		return &Envelope{
-			Status: Unknown, Reason: ReasonStore, RetrySafe: a.safe, OperationID: in.ID.String(), Effect: effectSentence(t.effect, Unknown),
-			ActionTaken: Executed, Message: a.message, NextAction: a.next,
-		}
-	}
-	return t.refuse(ReasonStore, "")
-}
-
 // answer waits for the operation that this call sent and renders it.
 func (t *turn) answer(f *flight) *Envelope {
-	return envelopeFor(t.wait(f, nil), t.call.Actor, Executed)
+	return t.render(t.wait(f, nil), Executed)
 }
 
 // wait returns the operation once it is settled, once nothing will settle it inside the
@@ -192,7 +244,7 @@ func (t *turn) wait(f *flight, op *Operation) *Operation {
 	poll := pollFirst
 	for {
 		if f == nil {
-			fresh, err := t.e.store.Get(context.WithoutCancel(t.ctx), op.Tenant, op.ID)
+			fresh, err := t.e.store.Get(t.ctx, op.Tenant, op.ID)
 			if err != nil {
 				return op
 			}
@@ -249,26 +301,40 @@ func answered(op *Operation) bool {
 	return op.Status.Settled() && !op.Reopens() && !wantsResult(&op.State)
 }
 
-// claimed reports whether somebody works on the operation.
-func claimed(op *Operation, now time.Time) bool { return op.Lease.After(now) }
-
 // read runs a tool without effects: nothing is recorded.
 func (t *turn) read() (*Envelope, error) {
-	ctx, cancel := context.WithDeadline(t.ctx, t.end)
+	if why, ok := t.e.admit(); !ok {
+		return t.refuse(why, ""), nil
+	}
+	defer t.e.dismiss()
+	c := &t.tool.Contract
+	ctx, cancel := context.WithDeadline(t.ctx, earlier(t.end, time.Now().Add(c.Timeout)))
 	defer cancel()
-	in := &Intent{Tool: t.tool.Contract.Tool, Tenant: t.call.Tenant, Actor: t.call.Actor, Args: t.id.Canonical}
-	out, err := t.tool.Port.Prepare(t.invocation(in))
+	in := &Intent{Tool: c.Tool, Tenant: t.call.Tenant, Actor: t.call.Actor, Args: t.id.Canonical, Contract: c}
+	out, err := safePrepare(t.tool.Port, t.invocation(in))
 	if err != nil {
 		return t.refuse(ReasonInvalidArguments, err.Error()), nil
 	}
-	in.Request, in.Contract = out.Request, &t.tool.Contract
-	ev := safeSend(ctx, t.tool.Port, &Sending{Operation: &Operation{Intent: *in}, Attempt: 1, Deadline: t.deadline})
-	if ev.Class != ClassSucceeded {
+	in.Request = out.Request
+	replies := make(chan Evidence, 1)
+	go func() {
+		replies <- safeSend(ctx, t.tool.Port, &Sending{Operation: &Operation{Intent: *in}, Attempt: 1, Deadline: t.deadline})
+	}()
+	select {
+	case ev := <-replies:
+		if ev.Class != ClassSucceeded {
+			return t.refuse(ReasonRead, ""), nil
+		}
+		env := &Envelope{Status: Succeeded, Effect: t.effect, ActionTaken: Executed, Result: ev.Result, ResultRef: ev.Ref}
+		return env.withReason(ReasonRead), nil
+	case <-ctx.Done():
 		return t.refuse(ReasonRead, ""), nil
 	}
-	a := adviceFor(Succeeded, ReasonRead)
-	return &Envelope{
-		Status: Succeeded, Reason: ReasonRead, RetrySafe: a.safe, Effect: t.effect, ActionTaken: Executed,
-		Message: a.message, NextAction: a.next, Result: ev.Result, ResultRef: ev.Ref,
-	}, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

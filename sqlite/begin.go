@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	selectNewest    = `SELECT op FROM intents WHERE identity_claim = ?1 AND gen >= ?2 ORDER BY gen DESC LIMIT 1`
+	selectNewest    = `SELECT i.op FROM intents i JOIN states s ON s.op = i.op
+		WHERE i.identity_claim = ?1 AND (i.gen >= ?2 OR s.open OR s.status = 'SUCCEEDED') ORDER BY i.gen DESC LIMIT 1`
 	selectByKey     = `SELECT op FROM intents WHERE key = ?1`
 	selectByStep    = `SELECT op FROM states WHERE step_claim = ?1 AND step_claim IS NOT NULL AND held & 1`
 	selectByOnce    = `SELECT op FROM states WHERE once_claim = ?1 AND once_claim IS NOT NULL AND held & 2`

@@ -64,7 +64,7 @@ type shown struct {
 
 func detail(op *pawl.Operation, history []pawl.Entry) *shown {
 	return &shown{
-		Operation: summary(op), Envelope: pawl.Report(op), SafeAt: op.SafeAt().UTC(), Args: op.Args, Identity: op.Identity,
+		Operation: summary(op), Envelope: pawl.Report(op, time.Now()), SafeAt: op.SafeAt().UTC(), Args: op.Args, Identity: op.Identity,
 		Request: string(op.Request), Before: op.Before, Attributes: op.Attributes, Contract: op.ContractHash,
 		Attempts: op.Attempts, History: history,
 	}

@@ -107,7 +107,7 @@ func when(t time.Time) string {
 }
 
 func writeOperation(out *terminal.Screen, op *pawl.Operation, entries []pawl.Entry, evidence bool) {
-	env := pawl.Report(op)
+	env := pawl.Report(op, time.Now())
 	out.Line(out.Paint(styleOf(op.Status), string(op.Status)), "  ", terminal.Escape(env.Effect))
 	place := op.Run
 	if op.Step != "" {

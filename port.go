@@ -1,0 +1,151 @@
+package pawl
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// What a port does wrong stays with the port: a panic proves nothing, a result that is no
+// JSON cannot be read, and what is too large is kept cut.
+
+// safePrepare turns a panic into a refusal of the arguments.
+func safePrepare(p Port, inv *Invocation) (out Outbound, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = Outbound{}, fmt.Errorf("the tool cannot read these arguments")
+		}
+	}()
+	return p.Prepare(inv)
+}
+
+// safeSend makes one attempt.
+func safeSend(ctx context.Context, p Port, s *Sending) (e Evidence) {
+	began := time.Now()
+	defer func() {
+		if r := recover(); r != nil {
+			e = Evidence{Class: ClassAmbiguous, Proof: "panic", Error: fmt.Sprintf("panic: %T", r)}
+		}
+		e.tidy()
+		e.Took = time.Since(began)
+	}()
+	return p.Send(ctx, s)
+}
+
+// tidy bounds what is kept and corrects what cannot be kept.
+func (e *Evidence) tidy() {
+	if e.Class == "" {
+		e.Class = ClassAmbiguous
+	}
+	if e.Result != nil && !json.Valid(e.Result) {
+		e.Body, e.Result = e.Result, nil
+		if e.Class == ClassSucceeded {
+			e.Class = ClassResultLost
+		}
+	}
+	if len(e.Result) > MaxResult {
+		e.ResultCut = true
+		e.BodySize, e.BodySHA256 = int64(len(e.Result)), hexSHA256(e.Result)
+		e.Result = nil
+	}
+	if len(e.Body) > MaxBody {
+		if e.BodySHA256 == "" {
+			e.BodySize, e.BodySHA256 = int64(len(e.Body)), hexSHA256(e.Body)
+		}
+		e.Body = e.Body[:MaxBody:MaxBody]
+	}
+}
+
+func hexSHA256(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// retryAfter is the pause in seconds that the provider asked for, at most an hour.
+func (e *Evidence) retryAfter() time.Duration {
+	s, err := strconv.Atoi(e.Header["retry-after"])
+	if err != nil || s < 0 {
+		return 0
+	}
+	return time.Duration(min(s, 3600)) * time.Second
+}
+
+// safeProbe asks the port; what goes wrong there is inconclusive.
+func safeProbe(ctx context.Context, p Port, op *Operation) (r ProbeResult) {
+	defer func() {
+		if v := recover(); v != nil {
+			r = ProbeResult{Outcome: Inconclusive, Error: fmt.Sprintf("panic: %T", v)}
+		}
+		if !json.Valid(r.Result) || len(r.Result) > MaxResult {
+			r.Result = nil
+		}
+		r.Body = r.Body[:min(len(r.Body), MaxBody)]
+	}()
+	prober, ok := p.(Prober)
+	if !ok {
+		return ProbeResult{Outcome: Inconclusive, Error: "the tool has no probe any more"}
+	}
+	return prober.Probe(ctx, op)
+}
+
+// safeFence is safeProbe for a fence.
+func safeFence(ctx context.Context, p Port, op *Operation) (r FenceResult) {
+	defer func() {
+		if v := recover(); v != nil {
+			r = FenceResult{Outcome: FenceInconclusive, Error: fmt.Sprintf("panic: %T", v)}
+		}
+		if !json.Valid(r.Result) || len(r.Result) > MaxResult {
+			r.Result = nil
+		}
+		r.Body = r.Body[:min(len(r.Body), MaxBody)]
+	}()
+	fencer, ok := p.(Fencer)
+	if !ok {
+		return FenceResult{Outcome: FenceInconclusive, Error: "the tool has no fence any more"}
+	}
+	return fencer.Fence(ctx, op)
+}
+
+var errSnapshot = errors.New("the state before could not be read")
+
+// safeSnapshot reads the state before and does not wait longer than ctx and a grace.
+func safeSnapshot(ctx context.Context, p Port, inv *Invocation) (json.RawMessage, error) {
+	type reply struct {
+		before json.RawMessage
+		err    error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				replies <- reply{err: fmt.Errorf("%w: panic: %T", errSnapshot, v)}
+			}
+		}()
+		reader, ok := p.(Snapshotter)
+		if !ok {
+			replies <- reply{err: fmt.Errorf("%w: the tool has no snapshot any more", errSnapshot)}
+			return
+		}
+		before, err := reader.Snapshot(ctx, inv)
+		replies <- reply{before, err}
+	}()
+	select {
+	case r := <-replies:
+		switch {
+		case r.err != nil:
+			return nil, fmt.Errorf("%w: %w", errSnapshot, r.err)
+		case !json.Valid(r.before):
+			return nil, fmt.Errorf("%w: it is no JSON", errSnapshot)
+		case len(r.before) > MaxResult:
+			return nil, fmt.Errorf("%w: %d bytes, at most %d are kept", errSnapshot, len(r.before), MaxResult)
+		}
+		return r.before, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errSnapshot, ctx.Err())
+	}
+}
