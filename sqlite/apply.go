@@ -12,10 +12,14 @@ import (
 const (
 	selectByID  = `SELECT op FROM intents WHERE id = ?1`
 	updateState = `UPDATE OR IGNORE states SET held = ?1, open = ?2, status = ?3, version = ?4, review = ?5, ref = ?6,
-		state = ?7, state_sum = ?8, token = ?9, lease = ?10, due = ?11, claim_sum = ?12
-		WHERE op = ?13 AND version = ?14 AND token = ?15`
+		state_sum = ?7, token = ?8, lease = ?9, due = ?10, claim_sum = ?11
+		WHERE op = ?12 AND version = ?13 AND token = ?14`
+	insertChange  = `INSERT INTO changes (line, entry, state) VALUES (?1 << 20 | ?2, ?3, ?4)`
 	selectVersion = `SELECT version, token FROM states WHERE op = ?1`
 )
+
+// maxVersion is the greatest version that changes.line has room for.
+const maxVersion = 1<<20 - 1
 
 // application is the write of Apply.
 type application struct {
@@ -80,7 +84,13 @@ func (a *application) apply(w *writer) error {
 	} else if !changed {
 		return a.explain(w, op)
 	}
-	return w.append(op, a.row.version, a.entry)
+	p = params{s: w.stmt.insertChange}
+	p.int(op)
+	p.int(a.row.version)
+	p.raw(a.entry)
+	p.raw(a.row.state)
+	_, err = p.exec()
+	return err
 }
 
 // explain finds out why nothing was changed: the row moved on, or a claim that it takes
@@ -99,7 +109,21 @@ func (a *application) explain(w *writer, op int64) error {
 
 // opOf finds the row of an operation.
 func (w *writer) opOf(id *pawl.ID) (op int64, found bool, err error) {
+	if op, found = w.ops[*id]; found {
+		return op, true, nil
+	}
 	p := params{s: w.stmt.byID}
 	p.blob(id[:])
-	return p.one()
+	if op, found, err = p.one(); found && err == nil {
+		w.know(*id, op)
+	}
+	return op, found, err
+}
+
+// know remembers the row of an operation.
+func (w *writer) know(id pawl.ID, op int64) {
+	if len(w.ops) == maxKnown {
+		clear(w.ops)
+	}
+	w.ops[id] = op
 }

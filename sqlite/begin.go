@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	selectNewest    = `SELECT i.op FROM intents i JOIN states s ON s.op = i.op
-		WHERE i.identity_claim = ?1 AND (i.gen >= ?2 OR s.open OR s.status = 'SUCCEEDED') ORDER BY i.gen DESC LIMIT 1`
+	selectNewest    = `SELECT op FROM intents WHERE identity_claim = ?1 AND gen >= ?2 ORDER BY gen DESC LIMIT 1`
 	selectByKey     = `SELECT op FROM intents WHERE key = ?1`
 	selectByStep    = `SELECT op FROM states WHERE step_claim = ?1 AND step_claim IS NOT NULL AND held & 1`
 	selectByOnce    = `SELECT op FROM states WHERE once_claim = ?1 AND once_claim IS NOT NULL AND held & 2`
@@ -22,18 +21,14 @@ const (
 	selectLane = `SELECT lane FROM lanes WHERE tenant = ?1 AND tool = ?2`
 	insertLane = `INSERT INTO lanes (tenant, tool) VALUES (?1, ?2)`
 
-	insertIntent = `INSERT INTO intents (id, lane, run, key, gen, identity_claim, intent, intent_sum)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING`
+	insertIntent = `INSERT INTO intents (id, lane, run, key, gen, identity_claim, intent, intent_sum, entry, state)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING`
 	deleteIntent = `DELETE FROM intents WHERE op = ?1`
 	insertState  = `INSERT INTO states (op, lane, step_claim, once_claim, subject_claim,
-		held, open, status, version, review, ref, state, state_sum, token, lease, due, claim_sum)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING`
-	insertEntry    = `INSERT INTO history (line, entry) VALUES (?1 << 20 | ?2, ?3)`
+		held, open, status, version, review, ref, state_sum, token, lease, due, claim_sum)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING`
 	insertContract = `INSERT INTO contracts (hash, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING`
 )
-
-// maxVersion is the greatest number of an entry that history.line has room for.
-const maxVersion = 1<<20 - 1
 
 var errForeign = errors.New("its id is taken, or one of its claims is held by another tenant")
 
@@ -169,6 +164,8 @@ func (b *beginning) insert(w *writer) (bool, error) {
 	p.claim(&r.claims[claimIdentity])
 	p.raw(r.intent)
 	p.int(r.intentSum)
+	p.raw(b.first)
+	p.raw(r.state)
 	if changed, err := p.exec(); !changed || err != nil {
 		return false, err
 	}
@@ -188,24 +185,15 @@ func (b *beginning) insert(w *writer) (bool, error) {
 		_, err := p.exec()
 		return false, err
 	}
-	if err := w.append(op, r.version, b.first); err != nil || b.contract == nil {
-		return true, err
+	w.know(r.id, op)
+	if b.contract == nil {
+		return true, nil
 	}
 	p = params{s: w.stmt.insertContract}
 	p.text(contractHash(b.contract))
 	p.raw(b.contract)
 	_, err = p.exec()
 	return true, err
-}
-
-// append writes one line of history.
-func (w *writer) append(op, version int64, entry []byte) error {
-	p := params{s: w.stmt.insertEntry}
-	p.int(op)
-	p.int(version)
-	p.raw(entry)
-	_, err := p.exec()
-	return err
 }
 
 // row copies one operation out.
@@ -241,7 +229,7 @@ func (w *writer) laneOf(tenant, tool string) (int64, error) {
 		}
 		lane = w.conn.LastInsertRowID()
 	}
-	if len(w.lanes) == maxKnownLanes {
+	if len(w.lanes) == maxKnown {
 		clear(w.lanes)
 	}
 	w.lanes[key] = lane

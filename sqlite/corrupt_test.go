@@ -26,7 +26,7 @@ func TestRowRefused(t *testing.T) {
 		`UPDATE states SET version = 2`,
 		`UPDATE states SET open = 0`,
 		`UPDATE states SET held = 4`,
-		`UPDATE states SET state = replace(state, 'w1', 'w2')`,
+		`UPDATE intents SET state = replace(state, 'w1', 'w2')`,
 		`UPDATE states SET ref = 'r'`,
 		`UPDATE states SET review = 1`,
 		`UPDATE states SET token = token + 1`,
@@ -93,7 +93,7 @@ func TestClaimPassesRefused(t *testing.T) {
 		}
 		ops = append(ops, op)
 	}
-	tamper(t, db, `UPDATE states SET state = replace(state, 'w1', 'w2') WHERE op = (SELECT min(op) FROM states)`)
+	tamper(t, db, `UPDATE intents SET state = replace(state, 'w1', 'w2') WHERE op = (SELECT min(op) FROM intents)`)
 	ask := pawl.Claim{Tools: []string{"refund"}, Limit: 10, Token: 5, Lease: time.Minute}
 	claimed, err := db.Claim(t.Context(), ask)
 	if err != nil || len(claimed) != 2 || claimed[0].ID != ops[1].ID || claimed[1].ID != ops[2].ID {
@@ -115,9 +115,12 @@ func TestClaimPassesRefused(t *testing.T) {
 func TestBrokenHistory(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{
-		`DELETE FROM history WHERE line & 1048575 = 2`,
-		`DELETE FROM history WHERE line & 1048575 = 3`,
-		`UPDATE history SET entry = replace(entry, 'moved', 'moves') WHERE line & 1048575 = 2`,
+		`DELETE FROM changes WHERE line & 1048575 = 2`,
+		`DELETE FROM changes WHERE line & 1048575 = 3`,
+		`UPDATE intents SET entry = replace(entry, 'begun', 'began')`,
+		`UPDATE changes SET entry = replace(entry, 'moved', 'moves') WHERE line & 1048575 = 2`,
+		`UPDATE changes SET state = replace(state, 'w1', 'w2')`,
+		`UPDATE changes SET line = line + 5 WHERE line & 1048575 = 3`,
 		`DELETE FROM contracts`,
 		`UPDATE contracts SET body = replace(body, 'refund', 'refunds')`,
 	} {
@@ -147,7 +150,7 @@ func TestBrokenHistory(t *testing.T) {
 
 func tamper(t *testing.T, db *DB, sql string) {
 	t.Helper()
-	c, err := db.connect()
+	c, err := db.connect("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ var _ pawl.Store = (*DB)(nil)
 // Options of Open. A zero field means its default.
 type Options struct {
 	// WALSize is the size in bytes to which the write-ahead log is grown once, so that
-	// commits overwrite blocks that exist; when it is full it is moved into the database.
+	// commits overwrite blocks that exist; when half of it is full it is moved into the database.
 	// 0 means 64 MB; the least is 1 MB.
 	WALSize int64
 	// Reserve is the size in bytes of the file that is removed when space runs out.
@@ -77,14 +77,11 @@ func (o *Options) withDefaults() {
 	}
 }
 
-const (
-	pageSize = 4096 // SQLite's default
-	// frameSize is the size of one page in the WAL, with its header.
-	frameSize = pageSize + 24
-)
+// frameSize is the size of one page in the WAL: SQLite's default page and its header.
+const frameSize = 4096 + 24
 
-// checkpointPages leaves an eighth of the WAL for the batch that goes beyond it.
-func (o *Options) checkpointPages() int { return int(o.WALSize / 8 * 7 / frameSize) }
+// checkpointPages leaves half of the WAL for what is written while it is moved.
+func (o *Options) checkpointPages() int { return int(o.WALSize / 2 / frameSize) }
 
 // DB is a store in one SQLite file.
 type DB struct {
@@ -92,9 +89,11 @@ type DB struct {
 	opts     Options
 	clock    clock
 	queue    *queue
-	writer   *writer
 	reserve  reserve
 	recovery error
+
+	writer       *writer
+	checkpointer *checkpointer
 
 	contracts contracts
 	failed    atomic.Pointer[error]
@@ -133,7 +132,10 @@ func (db *DB) Close() error {
 		for _, r := range db.idle {
 			errs = append(errs, r.close())
 		}
-		errs = append(errs, closeConn(db.writer.conn, db.failure() != nil))
+		close(db.checkpointer.ask)
+		<-db.checkpointer.done
+		failed := db.failure() != nil
+		errs = append(errs, closeConn(db.checkpointer.conn, failed), closeConn(db.writer.conn, failed))
 		db.closeErr = errors.Join(errs...)
 	})
 	return db.closeErr

@@ -5,7 +5,8 @@
 //	callers          encode, then queue and wait          (many)
 //	queue            writes that wait; may be withdrawn
 //	writer           BEGIN IMMEDIATE, apply all that wait, COMMIT, release
-//	WAL              grown once, synced by every commit, moved into the file
+//	WAL              grown once, written and synced once by every commit
+//	checkpointer     moves the WAL into the file meanwhile
 //
 // One goroutine per DB writes. It takes every write that waits, applies each by
 // conditional statements in one transaction, and releases the callers when the commit is

@@ -142,6 +142,7 @@ func TestSyncFails(t *testing.T) {
 				return nil
 			}}
 			o := small()
+			o.WALSize = 8 << 20 // no checkpoint is under way at the fault
 			o.vfs = register(t, fs)
 			db, err := Open(path, o)
 			if err != nil {

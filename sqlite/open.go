@@ -43,44 +43,62 @@ func open(path string, o *Options) (_ *DB, err error) {
 	if db.path, mode, err = prepareFile(path); err != nil {
 		return nil, err
 	}
-	walGone, err := lostWAL(db.path)
+	wal, err := exists(db.path + "-wal")
 	if err != nil {
 		return nil, err
 	}
-	conn, err := db.connect()
+	// What comes first and once is done on a connection of its own.
+	setup, err := db.connect(db.opts.vfs)
 	if err != nil {
 		return nil, withHint(err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(withHint(err), closeConn(conn, true))
+	err = db.prepareStore(setup, wal)
+	if err == nil {
+		// The driver makes the file of the WAL's index with the process's mode.
+		err = os.Chmod(db.path+"-shm", mode)
+	}
+	if err == nil {
+		db.reserve = reserve{path: db.path + "-reserve", size: db.opts.Reserve}
+		err = db.reserve.open()
+	}
+	if err == nil {
+		err = db.openWriter()
+	}
+	// Not earlier: the last connection to close would cut the WAL down.
+	if err = errors.Join(err, closeConn(setup, err != nil)); err != nil {
+		if db.checkpointer != nil {
+			err = errors.Join(err, closeConn(db.checkpointer.conn, true), closeConn(db.writer.conn, true))
 		}
-	}()
-	if err := db.configure(conn); err != nil {
-		return nil, err
-	}
-	if err := migrate(db.uri(), migrations); err != nil {
-		return nil, err
-	}
-	if err := db.witness(conn, walGone); err != nil {
-		return nil, err
-	}
-	if err := db.growWAL(conn); err != nil {
-		return nil, err
-	}
-	// The driver makes the file of the WAL's index with the process's mode.
-	if err := os.Chmod(db.path+"-shm", mode); err != nil {
-		return nil, err
-	}
-	db.reserve = reserve{path: db.path + "-reserve", size: db.opts.Reserve}
-	if err := db.reserve.open(); err != nil {
-		return nil, err
-	}
-	if db.writer, err = newWriter(db, conn); err != nil {
-		return nil, err
+		return nil, withHint(err)
 	}
 	go db.writer.run()
+	go db.checkpointer.run()
 	return db, nil
+}
+
+// openWriter opens the connections that the writer and the checkpointer own.
+func (db *DB) openWriter() (err error) {
+	if db.writer, err = newWriter(db); err != nil {
+		return err
+	}
+	if db.checkpointer, err = newCheckpointer(db); err != nil {
+		return errors.Join(err, closeConn(db.writer.conn, true))
+	}
+	return nil
+}
+
+// prepareStore makes the file a store, or finds that it is one.
+func (db *DB) prepareStore(c *sqlite3.Conn, wal bool) error {
+	if err := db.configure(c); err != nil {
+		return err
+	}
+	if err := migrate(db.uri(db.opts.vfs), migrations); err != nil {
+		return err
+	}
+	if err := db.witness(c, wal); err != nil {
+		return err
+	}
+	return db.growWAL(c)
 }
 
 // withHint gives an error of opening its meaning and says what to do about it.
@@ -124,34 +142,27 @@ func prepareFile(path string) (string, fs.FileMode, error) {
 	return path, fi.Mode().Perm(), nil
 }
 
-// lostWAL reports whether the write-ahead log is gone. A file of one page has never had
-// anything moved into it from a log: another process is just making it. The size is read
-// first, because the log is there before the file grows.
-func lostWAL(path string) (bool, error) {
-	fi, err := os.Stat(path)
-	if err != nil || fi.Size() <= pageSize {
-		return false, err
-	}
-	_, err = os.Stat(path + "-wal")
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+		return false, nil
 	}
-	return false, err
+	return err == nil, err
 }
 
 // uri names the file for the driver; the files beside it get its mode.
-func (db *DB) uri() string {
+func (db *DB) uri(vfs string) string {
 	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(db.path), RawQuery: "modeof=" + escape(db.path)}
-	if db.opts.vfs != "" {
-		u.RawQuery += "&vfs=" + escape(db.opts.vfs)
+	if vfs != "" {
+		u.RawQuery += "&vfs=" + escape(vfs)
 	}
 	return u.String()
 }
 
 // connect opens a connection that leaves the WAL in place when it is the last to close.
-func (db *DB) connect() (*sqlite3.Conn, error) {
-	c, err := sqlite3.OpenFlags(db.uri(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+func (db *DB) connect(vfs string) (*sqlite3.Conn, error) {
+	c, err := sqlite3.OpenFlags(db.uri(vfs), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +195,7 @@ func (db *DB) configure(c *sqlite3.Conn) error {
 	// fullfsync concerns macOS alone, where a plain sync leaves data in the drive.
 	for _, p := range []string{
 		`synchronous = ` + db.opts.synchronous, `fullfsync = ON`, `checkpoint_fullfsync = ON`,
-		fmt.Sprintf(`journal_size_limit = %d`, db.opts.WALSize),
+		`cache_size = -8192`, fmt.Sprintf(`journal_size_limit = %d`, db.opts.WALSize),
 	} {
 		if err := c.Exec(`PRAGMA ` + p); err != nil {
 			return fmt.Errorf("pragma %s: %w", p, err)
@@ -217,29 +228,27 @@ var errUnsafe = errors.New("commits would not be durable")
 
 // growWAL writes the WAL to its full size once: a transaction too large for the cache
 // spills into it, and is then rolled back.
-func (db *DB) growWAL(c *sqlite3.Conn) (err error) {
+func (db *DB) growWAL(c *sqlite3.Conn) error {
 	fi, err := os.Stat(db.path + "-wal")
-	if err == nil && fi.Size() >= db.opts.WALSize-frameSize {
-		return c.Exec(writerCache)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
+	if fi.Size() >= db.opts.WALSize-frameSize {
+		return nil
+	}
 	err = c.Exec(fmt.Sprintf(`PRAGMA cache_size = 16; BEGIN IMMEDIATE; CREATE TABLE pad (b BLOB); INSERT INTO pad VALUES (zeroblob(%d))`,
-		db.opts.WALSize/frameSize*pageSize))
+		db.opts.WALSize/frameSize*4096))
 	if !c.GetAutocommit() {
 		err = errors.Join(err, c.Exec(`ROLLBACK`))
 	}
-	if err != nil && !errors.Is(err, sqlite3.FULL) {
-		return fmt.Errorf("grow write-ahead log: %w", err)
+	if errors.Is(err, sqlite3.FULL) {
+		return nil // commits will find out
 	}
-	return c.Exec(writerCache)
+	return err
 }
 
-// writerCache bounds the page cache of the writer to 32 MB.
-const writerCache = `PRAGMA cache_size = -32768`
-
 // witness compares the file with the one that the store remembers.
-func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
+func (db *DB) witness(c *sqlite3.Conn, wal bool) error {
 	device, inode, err := identify(db.path)
 	if err != nil {
 		return err
@@ -269,7 +278,7 @@ func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 	switch {
 	case q.ColumnInt64(0) != device || q.ColumnInt64(1) != inode:
 		db.recovery = fmt.Errorf("sqlite: %s: %w", db.path, ErrOtherFile)
-	case walGone:
+	case !wal:
 		db.recovery = fmt.Errorf("sqlite: %s-wal: %w", db.path, ErrWALMissing)
 	}
 	return q.Err()

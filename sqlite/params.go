@@ -60,7 +60,6 @@ func (p *params) state(r *row) {
 	} else {
 		p.text(r.ref)
 	}
-	p.raw(r.state)
 	p.int(r.stateSum)
 	p.claimed(r)
 }

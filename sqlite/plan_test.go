@@ -10,7 +10,7 @@ import (
 // plan is what SQLite would do for a statement.
 func plan(t *testing.T, db *DB, sql string) (steps []string) {
 	t.Helper()
-	c, err := db.connect()
+	c, err := db.connect("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestPlans(t *testing.T) {
 	for _, sql := range []string{
 		selectNewest, selectByKey, selectByStep, selectByOnce, selectBySubject, selectByOp, selectByID, selectLane, selectTool,
 		selectNextLane, selectHead, selectVersion, deleteIntent, updateState, updateClaim, updateRefused, updateLease,
-		selectOperation, selectHistory, selectContract,
+		selectOperation, selectFirst, selectLater, selectContract,
 	} {
 		for _, step := range plan(t, db, sql) {
 			if !strings.HasPrefix(step, "SEARCH") {

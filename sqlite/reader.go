@@ -13,7 +13,8 @@ import (
 
 const (
 	selectOperation = `SELECT ` + columns + ` FROM ` + joined + ` WHERE i.id = ?1 AND l.tenant = ?2`
-	selectHistory   = `SELECT entry FROM history WHERE line > ?1 << 20 AND line < (?1 + 1) << 20 ORDER BY line`
+	selectFirst     = `SELECT entry FROM intents WHERE op = ?1`
+	selectLater     = `SELECT entry FROM changes WHERE line > ?1 << 20 AND line < (?1 + 1) << 20 ORDER BY line`
 	selectContract  = `SELECT body FROM contracts WHERE hash = ?1`
 )
 
@@ -117,7 +118,7 @@ func (db *DB) takeReader() (*reader, error) {
 		return r, nil
 	}
 	db.mu.Unlock()
-	c, err := db.connect()
+	c, err := db.connect(db.opts.vfs)
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +173,12 @@ func (db *DB) History(ctx context.Context, tenant string, id pawl.ID) ([]pawl.En
 		if found, err = r.operation(tenant, id); found == nil || err != nil {
 			return err
 		}
-		return r.query(selectHistory, func(p *params) { p.int(found.op) }, func(s *sqlite3.Stmt) {
-			stored = append(stored, []byte(s.ColumnText(0)))
-		})
+		bind := func(p *params) { p.int(found.op) }
+		keep := func(s *sqlite3.Stmt) { stored = append(stored, []byte(s.ColumnText(0))) }
+		if err := r.query(selectFirst, bind, keep); err != nil {
+			return err
+		}
+		return r.query(selectLater, bind, keep)
 	})
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl"
 )
 
-// row is one operation as the tables intents, states and lanes hold it. Callers make it
+// row is one operation as the tables hold it. Callers make it
 // before they queue a write and read it after it was copied out, so that the writer never
 // encodes or decodes.
 type row struct {
@@ -223,8 +223,9 @@ func (r *row) claimSeal() int64 {
 // columns are what scan copies, selected from the tables that joined names.
 const (
 	columns = `i.op, i.id, i.lane, l.tenant, l.tool, i.run, i.key, i.gen, i.identity_claim, s.step_claim, s.once_claim, s.subject_claim,
-		i.intent, i.intent_sum, s.status, s.version, s.open, s.held, s.review, s.ref, s.state, s.state_sum, s.token, s.lease, s.due, s.claim_sum`
-	joined = `intents i JOIN states s ON s.op = i.op JOIN lanes l ON l.lane = i.lane`
+		i.intent, i.intent_sum, s.status, s.version, s.open, s.held, s.review, s.ref,
+		CASE s.version WHEN 1 THEN i.state ELSE c.state END, s.state_sum, s.token, s.lease, s.due, s.claim_sum`
+	joined = `intents i JOIN states s ON s.op = i.op JOIN lanes l ON l.lane = i.lane LEFT JOIN changes c ON c.line = s.op << 20 | s.version`
 )
 
 // scan copies the current row of a statement that selects columns.

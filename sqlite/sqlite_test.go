@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -57,11 +58,24 @@ func fill(t *testing.T, s pawl.Store, ops []*pawl.Operation, firsts [][]byte) {
 	}
 }
 
-// work counts the steps of the statements that Claim runs.
-func work(s pawl.Store) (steps int64) {
-	w := s.(*DB).writer
-	for _, stmt := range []*sqlite3.Stmt{w.stmt.nextLane, w.stmt.tool, w.stmt.head, w.stmt.byOp, w.stmt.claim} {
-		steps += int64(stmt.Status(sqlite3.STMTSTATUS_VM_STEP, false))
+// counting is a write that reads the counters of the statements that Claim runs.
+type counting struct {
+	header
+	steps int64
+}
+
+func (c *counting) apply(w *writer) error {
+	for _, s := range []*sqlite3.Stmt{w.stmt.nextLane, w.stmt.tool, w.stmt.head, w.stmt.byOp, w.stmt.claim} {
+		c.steps += int64(s.Status(sqlite3.STMTSTATUS_VM_STEP, false))
 	}
-	return steps
+	return nil
+}
+
+// work counts the steps of the query machine.
+func work(s pawl.Store) int64 {
+	c := &counting{}
+	if err := s.(*DB).submit(context.Background(), c); err != nil {
+		panic(err)
+	}
+	return c.steps
 }

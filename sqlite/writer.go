@@ -14,7 +14,7 @@ import (
 const (
 	maxBatch      = 512     // writes in one transaction
 	maxBatchBytes = 8 << 20 // bytes in one transaction, about
-	maxKnownLanes = 1 << 14 // lanes kept in memory
+	maxKnown      = 1 << 14 // row numbers of one kind kept in memory
 )
 
 // writer owns the only connection that writes. One goroutine takes all writes that wait,
@@ -23,15 +23,19 @@ const (
 type writer struct {
 	db   *DB
 	conn *sqlite3.Conn
+	wal  *walFile // nil without synchronous=FULL
 	stmt statements
 
-	pages      int // in the WAL after the last commit
-	checkpoint int // the number of pages at which the next checkpoint is made
+	pages     int // in the WAL after the last commit
+	threshold int // the number of pages at which the next checkpoint is asked for
 
-	lanes  map[[2]string]int64 // by tenant and tool; only what is committed or about to be
-	served int64               // the lane that Claim served last
+	// Row numbers that were seen, of what is committed or about to be.
+	lanes  map[[2]string]int64 // by tenant and tool
+	ops    map[pawl.ID]int64
+	served int64 // the lane that Claim served last
 
 	deadline time.Time // of the present wait for the lock
+	begun    bool      // that wait is for writes that have begun
 	stopped  chan struct{}
 }
 
@@ -42,13 +46,28 @@ type statements struct {
 	newest, byKey, byStep, byOnce, bySubject, byOp, byID *sqlite3.Stmt
 	lane, tool, nextLane, head, version                  *sqlite3.Stmt
 
-	insertLane, insertIntent, deleteIntent, insertState, insertEntry, insertContract *sqlite3.Stmt
+	insertLane, insertIntent, deleteIntent, insertState, insertChange, insertContract *sqlite3.Stmt
 
 	updateState, claim, refuse, lease, confirm *sqlite3.Stmt
 }
 
-func newWriter(db *DB, conn *sqlite3.Conn) (*writer, error) {
-	w := &writer{db: db, conn: conn, checkpoint: db.opts.checkpointPages(), lanes: map[[2]string]int64{}, stopped: make(chan struct{})}
+func newWriter(db *DB) (_ *writer, err error) {
+	fs := db.opts.vfs
+	if db.opts.synchronous == "FULL" {
+		fs = gatheringFS(fs)
+	}
+	w := &writer{db: db, threshold: db.opts.checkpointPages(), lanes: map[[2]string]int64{}, ops: map[pawl.ID]int64{}, stopped: make(chan struct{})}
+	if w.conn, err = db.connect(fs); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeConn(w.conn, true))
+		}
+	}()
+	if err := db.configure(w.conn); err != nil {
+		return nil, err
+	}
 	for sql, dst := range map[string]**sqlite3.Stmt{
 		`BEGIN IMMEDIATE`: &w.stmt.begin,
 		`COMMIT`:          &w.stmt.commit,
@@ -69,7 +88,7 @@ func newWriter(db *DB, conn *sqlite3.Conn) (*writer, error) {
 		insertIntent:      &w.stmt.insertIntent,
 		deleteIntent:      &w.stmt.deleteIntent,
 		insertState:       &w.stmt.insertState,
-		insertEntry:       &w.stmt.insertEntry,
+		insertChange:      &w.stmt.insertChange,
 		insertContract:    &w.stmt.insertContract,
 		updateState:       &w.stmt.updateState,
 		updateClaim:       &w.stmt.claim,
@@ -77,20 +96,19 @@ func newWriter(db *DB, conn *sqlite3.Conn) (*writer, error) {
 		updateLease:       &w.stmt.lease,
 		updateWitness:     &w.stmt.confirm,
 	} {
-		s, _, err := conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+		s, _, err := w.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 		if err != nil {
 			return nil, fmt.Errorf("prepare %q: %w", sql, err)
 		}
 		*dst = s
 	}
-	conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
-		if pages < w.pages { // the WAL began anew
-			w.checkpoint = db.opts.checkpointPages()
+	if fs != db.opts.vfs {
+		if w.wal, err = walFileOf(w.conn); err != nil {
+			return nil, fmt.Errorf("find write-ahead log: %w", err)
 		}
-		w.pages = pages
-		return nil
-	})
-	return w, conn.BusyHandler(w.waitForLock)
+	}
+	w.conn.WALHook(w.committed)
+	return w, w.conn.BusyHandler(w.waitForLock)
 }
 
 // run is the writer's goroutine. It ends when the queue is closed.
@@ -124,14 +142,12 @@ func (w *writer) turn(batch []write) []write {
 	batch = w.db.queue.begin(batch, maxBatch, maxBatchBytes)
 	if len(batch) == 0 {
 		if err := w.stmt.rollback.Exec(); err != nil {
-			w.fail(err)
+			w.db.fail(err)
 		}
 		return batch
 	}
 	w.settle(batch, w.transact(batch))
-	if w.pages >= w.checkpoint && w.db.failure() == nil {
-		w.makeCheckpoint()
-	}
+	w.checkpoint()
 	return batch
 }
 
@@ -142,7 +158,7 @@ func (w *writer) lock() error {
 
 // waitForLock is the busy handler: it waits while the time lasts and anybody wants it.
 func (w *writer) waitForLock(_ context.Context, count int) bool {
-	if time.Now().After(w.deadline) || !w.db.queue.wanted() {
+	if time.Now().After(w.deadline) || !w.begun && !w.db.queue.wanted() {
 		return false
 	}
 	pause := time.NewTimer(min(time.Duration(count+1)*time.Millisecond, 10*time.Millisecond))
@@ -158,13 +174,17 @@ func (w *writer) waitForLock(_ context.Context, count int) bool {
 // transact applies the batch in the transaction that has begun.
 func (w *writer) transact(batch []write) (err error) {
 	defer func() {
-		if err != nil && !w.conn.GetAutocommit() {
-			clear(w.lanes)
+		if err == nil {
+			return
+		}
+		if !w.conn.GetAutocommit() {
 			if failed := w.stmt.rollback.Exec(); failed != nil {
-				err = fmt.Errorf("%w; roll back: %w", err, failed)
-				w.fail(err)
+				err = w.db.fail(fmt.Errorf("%w; roll back: %w", err, failed))
 			}
 		}
+		w.wal.discard()
+		clear(w.lanes)
+		clear(w.ops)
 	}()
 	for _, x := range batch {
 		if err := x.apply(w); err != nil {
@@ -192,9 +212,11 @@ func (w *writer) settle(batch []write, err error) {
 		if len(batch) == 0 {
 			return
 		}
+		w.begun = true
 		if err = w.lock(); err == nil {
 			err = w.transact(batch)
 		}
+		w.begun = false
 	}
 	if err != nil {
 		err = w.refuse(err)
@@ -212,22 +234,7 @@ func (w *writer) refuse(err error) error {
 	}
 	told, fatal := explain(err)
 	if fatal {
-		return w.fail(told)
+		return w.db.fail(told)
 	}
 	return fmt.Errorf("sqlite: %s: %w", w.db.path, told)
-}
-
-func (w *writer) fail(err error) error { return w.db.fail(err) }
-
-// makeCheckpoint moves the WAL into the database file. It runs here and not inside a
-// commit so that its errors are seen.
-func (w *writer) makeCheckpoint() {
-	_, _, err := w.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-	w.checkpoint = w.pages + w.db.opts.checkpointPages()/4
-	told, fatal := explain(err)
-	if errors.Is(told, pawl.ErrFull) {
-		w.db.reserve.giveUp()
-	} else if fatal {
-		w.fail(told)
-	}
 }

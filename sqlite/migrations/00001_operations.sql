@@ -25,8 +25,9 @@ CREATE TABLE lanes (
 ) STRICT;
 CREATE UNIQUE INDEX lanes_tenant ON lanes (tenant, tool);
 
--- The part of an operation that Begin writes and nothing changes. The seals (CRC-32C)
--- here and in states cover what is written together.
+-- The part of an operation that Begin writes and nothing changes, with the first entry of
+-- its history and the state that came of it. The seals (CRC-32C) here and in states cover
+-- what is written together.
 CREATE TABLE intents (
 	op             INTEGER PRIMARY KEY,
 	id             BLOB NOT NULL,
@@ -36,7 +37,9 @@ CREATE TABLE intents (
 	gen            INTEGER NOT NULL,
 	identity_claim BLOB,
 	intent         TEXT NOT NULL,
-	intent_sum     INTEGER NOT NULL
+	intent_sum     INTEGER NOT NULL,
+	entry          TEXT NOT NULL,
+	state          TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX intents_id ON intents (id);
 CREATE UNIQUE INDEX intents_key ON intents (key);
@@ -44,8 +47,9 @@ CREATE UNIQUE INDEX intents_identity ON intents (identity_claim, gen) WHERE iden
 CREATE INDEX intents_lane ON intents (lane);
 CREATE INDEX intents_run ON intents (run) WHERE run <> '';
 
--- The part that changes. Times are microseconds since 1970; NULL is the zero time.
--- Token, lease and due have a seal of their own because claims write them alone.
+-- What is asked for and decided by. It keeps its size, so that a change rewrites little.
+-- Times are microseconds since 1970; NULL is the zero time. Token, lease and due have a
+-- seal of their own because claims write them alone.
 CREATE TABLE states (
 	op            INTEGER PRIMARY KEY,
 	lane          INTEGER NOT NULL,
@@ -58,7 +62,6 @@ CREATE TABLE states (
 	version       INTEGER NOT NULL,
 	review        INTEGER,
 	ref           TEXT,
-	state         TEXT NOT NULL,
 	state_sum     INTEGER NOT NULL,
 	token         INTEGER NOT NULL,
 	lease         INTEGER,
@@ -73,17 +76,22 @@ CREATE INDEX states_failed ON states (lane) WHERE status = 'FAILED_NO_EFFECT' OR
 CREATE INDEX states_review ON states (lane) WHERE review IS NOT NULL;
 CREATE INDEX states_ref ON states (ref) WHERE ref IS NOT NULL;
 
--- One line per change, chained by hash: line is op * 2^20 + the entry's number.
-CREATE TABLE history (
+-- Every later entry of a history, chained by hash, and the state that came of it; line is
+-- op * 2^20 + version.
+CREATE TABLE changes (
 	line  INTEGER PRIMARY KEY,
-	entry TEXT NOT NULL
+	entry TEXT NOT NULL,
+	state TEXT NOT NULL
 ) STRICT;
 
--- For people with an SQL shell; pawl itself does not use it.
+-- For people with an SQL shell; pawl itself does not use them.
 CREATE VIEW operations AS
 SELECT i.op, 'op_' || lower(hex(i.id)) AS id, l.tenant, l.tool, i.run, i.intent ->> '$.step' AS step, i.gen,
-	lower(hex(i.key)) AS key, s.status, s.state ->> '$.reason' AS reason, s.version,
-	i.intent ->> '$.created' AS created, s.state ->> '$.updated' AS updated, s.ref,
+	lower(hex(i.key)) AS key, s.status, coalesce(c.state, i.state) ->> '$.reason' AS reason, s.version,
+	i.intent ->> '$.created' AS created, coalesce(c.state, i.state) ->> '$.updated' AS updated, s.ref,
 	strftime('%Y-%m-%dT%H:%M:%fZ', s.due / 1e6, 'unixepoch') AS due,
-	strftime('%Y-%m-%dT%H:%M:%fZ', s.review / 1e6, 'unixepoch') AS review, i.intent, s.state
-FROM intents i JOIN states s USING (op) JOIN lanes l ON l.lane = i.lane;
+	strftime('%Y-%m-%dT%H:%M:%fZ', s.review / 1e6, 'unixepoch') AS review, i.intent, coalesce(c.state, i.state) AS state
+FROM intents i JOIN states s USING (op) JOIN lanes l ON l.lane = i.lane LEFT JOIN changes c ON c.line = i.op << 20 | s.version;
+
+CREATE VIEW history AS
+SELECT op, 1 AS version, entry FROM intents UNION ALL SELECT line >> 20, line & 1048575, entry FROM changes;
