@@ -51,7 +51,8 @@ nightly: ## Race detector with 5,000 runs of each property, then 5 minutes of ea
 
 # A benchmark that has a sub-benchmark "bare" is measured against it: BenchmarkCall/pawl/64
 # against BenchmarkCall/bare/64. The ratio is one of speeds from the same run, so it means
-# the same on a fast machine and on a slow one.
+# the same on a fast machine and on a slow one. A benchmark that takes turns with its rival
+# reports a ratio of its own.
 define RATIOS
 { print; fflush() }
 /^FAIL/ { failed = 1 }
