@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	selectNewest    = `SELECT op FROM intents WHERE identity_claim = ?1 AND gen >= ?2 ORDER BY gen DESC LIMIT 1`
+	selectNewest    = `SELECT op FROM intents WHERE identity_claim = ?1 ORDER BY gen DESC LIMIT 1`
 	selectByKey     = `SELECT op FROM intents WHERE key = ?1`
 	selectByStep    = `SELECT op FROM states WHERE step_claim = ?1 AND step_claim IS NOT NULL AND held & 1`
 	selectByOnce    = `SELECT op FROM states WHERE once_claim = ?1 AND once_claim IS NOT NULL AND held & 2`
@@ -112,7 +112,7 @@ func (b *beginning) apply(w *writer) error {
 		}
 		p := params{s: c.stmt}
 		p.blob(c.held[:])
-		if found, err := b.look(w, &p, c.kind); found || err != nil {
+		if found, err := b.look(w, &p, c.kind, always); found || err != nil {
 			return err
 		}
 	}
@@ -120,24 +120,29 @@ func (b *beginning) apply(w *writer) error {
 	return nil
 }
 
+// lookForIdentity looks at the latest generation: it is in the way unless it is older
+// and over without an effect that stands.
 func (b *beginning) lookForIdentity(w *writer) (bool, error) {
 	if !claimed(b.row.claims[claimIdentity]) {
 		return false, nil
 	}
 	p := params{s: w.stmt.newest}
 	p.blob(b.row.claims[claimIdentity][:])
-	p.int(b.row.gen)
-	return b.look(w, &p, pawl.ClaimIdentity)
+	return b.look(w, &p, pawl.ClaimIdentity, func(holder *row) bool {
+		return holder.gen >= b.row.gen || holder.open || holder.status == string(pawl.Succeeded)
+	})
 }
 
-// look reports whether a claim is held, and keeps the holder.
-func (b *beginning) look(w *writer, p *params, kind pawl.ClaimKind) (bool, error) {
+func always(*row) bool { return true }
+
+// look reports whether an operation with a claim is in the way, and keeps it.
+func (b *beginning) look(w *writer, p *params, kind pawl.ClaimKind, inTheWay func(holder *row) bool) (bool, error) {
 	op, found, err := p.one()
 	if !found || err != nil {
 		return false, err
 	}
 	holder, err := w.row(op)
-	if err != nil {
+	if err != nil || !inTheWay(holder) {
 		return false, err
 	}
 	if holder.tenant != b.row.tenant {

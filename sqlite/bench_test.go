@@ -132,10 +132,10 @@ func storeCall(db *DB, n int64) error {
 	state := op.State
 	state.Status, state.Version, state.Reason, state.SettledBy = pawl.Succeeded, 2, pawl.ReasonConfirmed, pawl.ByAnswer
 	state.Result, state.Lease, state.Due, state.Updated = benchResult, time.Time{}, time.Time{}, db.clock.now()
-	state.Attempts = []pawl.Attempt{{N: 1, Kind: pawl.AttemptFirst, Permit: now, Worker: "w1", Class: pawl.Success, Code: 200, Ended: state.Updated}}
+	state.Attempts = []pawl.Attempt{{N: 1, Kind: pawl.AttemptFirst, Permit: now, Worker: "w1", Class: pawl.ClassSucceeded, Code: 200, Ended: state.Updated}}
 	entry, err := pawl.EncodeEntry(&pawl.Entry{
 		Seq: 2, At: state.Updated, Event: "answered", By: "worker w1", From: pawl.Pending, To: pawl.Succeeded, Reason: pawl.ReasonConfirmed,
-		Attempt: 1, Evidence: &pawl.Evidence{Class: pawl.Success, Code: 200, Body: benchResult, BodySize: int64(len(benchResult))},
+		Attempt: 1, Evidence: &pawl.Evidence{Class: pawl.ClassSucceeded, Code: 200, Body: benchResult, BodySize: int64(len(benchResult))},
 	})
 	if err != nil {
 		return err

@@ -161,6 +161,33 @@ func testStanding(t *testing.T, s suite) {
 		seed.Gen = 2
 		begin(t, store, seed)
 	})
+	for _, status := range []pawl.Status{pawl.Prepared, pawl.Pending, pawl.Unknown, pawl.Succeeded, pawl.FailedNoEffect, pawl.Compensated} {
+		s.test(t, "the next generation while "+string(status), func(t *testing.T, store pawl.Store) {
+			seed := Seed{Tool: "refund", Run: "run-1", Step: "1", Identity: "A"}
+			for gen := range 2 { // the latest one decides, not the first
+				seed.Gen = gen
+				op := begin(t, store, seed)
+				if gen == 0 {
+					move(t, store, op, pawl.FailedNoEffect, nil)
+					continue
+				}
+				move(t, store, op, status, nil)
+				seed.Gen = 2
+				next, first := Op(seed)
+				next.StepClaim = pawl.Digest{2} // the identity alone decides
+				standing, err := store.Begin(t.Context(), next, first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := status.Open() || status == pawl.Succeeded; (standing != nil) != want {
+					t.Errorf("in the way: got %t, want %t", standing != nil, want)
+				}
+				if standing != nil && (standing.Kind != pawl.ClaimIdentity || standing.Op.ID != op.ID) {
+					t.Errorf("in the way: got %s by %s, want the latest generation by its identity", standing.Op.ID, standing.Kind)
+				}
+			}
+		})
+	}
 	s.test(t, "a newer generation stands where the older is missing", func(t *testing.T, store pawl.Store) {
 		seed := Seed{Tool: "refund", Run: "run-1", Step: "1", Identity: "A", Gen: 2}
 		gen2 := begin(t, store, seed)

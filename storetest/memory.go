@@ -149,7 +149,7 @@ func (m *Memory) Begin(ctx context.Context, op *pawl.Operation, first []byte) (s
 
 // holder finds what stands in the way of op.
 func (m *Memory) holder(op *pawl.Operation) (pawl.ClaimKind, *record) {
-	if r := m.latest[op.IdentityClaim]; r != nil && r.op.Gen >= op.Gen {
+	if r := m.latest[op.IdentityClaim]; r != nil && (r.op.Gen >= op.Gen || r.op.Status.Open() || r.op.Status == pawl.Succeeded) {
 		return pawl.ClaimIdentity, r
 	}
 	for _, h := range []held{
