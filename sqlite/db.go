@@ -77,8 +77,11 @@ func (o *Options) withDefaults() {
 	}
 }
 
-// frameSize is the size of one page in the WAL: SQLite's default page and its header.
-const frameSize = 4096 + 24
+const (
+	pageSize = 4096 // SQLite's default
+	// frameSize is the size of one page in the WAL, with its header.
+	frameSize = pageSize + 24
+)
 
 // checkpointPages leaves half of the WAL for what is written while it is moved.
 func (o *Options) checkpointPages() int { return int(o.WALSize / 2 / frameSize) }

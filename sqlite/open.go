@@ -43,7 +43,7 @@ func open(path string, o *Options) (_ *DB, err error) {
 	if db.path, mode, err = prepareFile(path); err != nil {
 		return nil, err
 	}
-	wal, err := exists(db.path + "-wal")
+	walGone, err := lostWAL(db.path)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func open(path string, o *Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, withHint(err)
 	}
-	err = db.prepareStore(setup, wal)
+	err = db.prepareStore(setup, walGone)
 	if err == nil {
 		// The driver makes the file of the WAL's index with the process's mode.
 		err = os.Chmod(db.path+"-shm", mode)
@@ -88,14 +88,14 @@ func (db *DB) openWriter() (err error) {
 }
 
 // prepareStore makes the file a store, or finds that it is one.
-func (db *DB) prepareStore(c *sqlite3.Conn, wal bool) error {
+func (db *DB) prepareStore(c *sqlite3.Conn, walGone bool) error {
 	if err := db.configure(c); err != nil {
 		return err
 	}
 	if err := migrate(db.uri(db.opts.vfs), migrations); err != nil {
 		return err
 	}
-	if err := db.witness(c, wal); err != nil {
+	if err := db.witness(c, walGone); err != nil {
 		return err
 	}
 	return db.growWAL(c)
@@ -142,12 +142,19 @@ func prepareFile(path string) (string, fs.FileMode, error) {
 	return path, fi.Mode().Perm(), nil
 }
 
-func exists(path string) (bool, error) {
-	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// lostWAL reports whether the write-ahead log is gone. A file of one page has never had
+// anything moved into it from a log: another process is just making it. The size is read
+// first, because the log is there before the file grows.
+func lostWAL(path string) (bool, error) {
+	fi, err := os.Stat(path)
+	if err != nil || fi.Size() <= pageSize {
+		return false, err
 	}
-	return err == nil, err
+	_, err = os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return false, err
 }
 
 // uri names the file for the driver; the files beside it get its mode.
@@ -237,7 +244,7 @@ func (db *DB) growWAL(c *sqlite3.Conn) error {
 		return nil
 	}
 	err = c.Exec(fmt.Sprintf(`PRAGMA cache_size = 16; BEGIN IMMEDIATE; CREATE TABLE pad (b BLOB); INSERT INTO pad VALUES (zeroblob(%d))`,
-		db.opts.WALSize/frameSize*4096))
+		db.opts.WALSize/frameSize*pageSize))
 	if !c.GetAutocommit() {
 		err = errors.Join(err, c.Exec(`ROLLBACK`))
 	}
@@ -248,7 +255,7 @@ func (db *DB) growWAL(c *sqlite3.Conn) error {
 }
 
 // witness compares the file with the one that the store remembers.
-func (db *DB) witness(c *sqlite3.Conn, wal bool) error {
+func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 	device, inode, err := identify(db.path)
 	if err != nil {
 		return err
@@ -278,7 +285,7 @@ func (db *DB) witness(c *sqlite3.Conn, wal bool) error {
 	switch {
 	case q.ColumnInt64(0) != device || q.ColumnInt64(1) != inode:
 		db.recovery = fmt.Errorf("sqlite: %s: %w", db.path, ErrOtherFile)
-	case !wal:
+	case walGone:
 		db.recovery = fmt.Errorf("sqlite: %s-wal: %w", db.path, ErrWALMissing)
 	}
 	return q.Err()
