@@ -85,6 +85,8 @@ func Next(op *Operation, now time.Time) Move {
 			}
 		case settles && !now.After(safe.Add(reviewGrace)):
 			hope = true
+		case !op.Probes.Last.After(safe):
+			hope = true // however old the doubt is, the provider is asked before a person
 		case !op.Review.IsZero():
 			at = op.nextProbe(slowCap)
 		}

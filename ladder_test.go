@@ -151,6 +151,34 @@ func TestAbsenceCountsStrictlyAfterQuiescence(t *testing.T) {
 	}
 }
 
+// TestOldDoubtIsProbedBeforeAPersonIsAsked: an operation that nobody looked at for long, such
+// as while no process ran, is no case for people as long as its probe was not asked.
+func TestOldDoubtIsProbedBeforeAPersonIsAsked(t *testing.T) { // trials H2, J5, K2
+	t.Parallel()
+	for name, c := range map[string]Contract{
+		"probe":                      {Probe: &ProbeTerms{}},
+		"probe with proof":           {Probe: &ProbeTerms{NegativeProof: true}},
+		"keyed, past its retention":  {Class: Keyed, Retention: time.Hour, Probe: &ProbeTerms{}},
+		"asked before absent counts": {Probe: &ProbeTerms{}, Landing: time.Minute},
+	} {
+		c := c.WithDefaults()
+		op := pending(&c)
+		if c.Landing > 0 {
+			op = after(op, answer1(1, Evidence{Class: ClassAccepted}), probed(c.Quiescence(), ProbeResult{Outcome: Absent}))
+		}
+		const old = 40 * 24 * time.Hour
+		op = after(op, ev(EventTakeover, old, func(e *Event) { e.NewToken, e.Lease = 1, t0.Add(old+time.Minute) }))
+		now := t0.Add(old)
+		if m := Next(op, now); m.Kind != MoveProbe || m.At.After(now) {
+			t.Errorf("%s: got %s at +%v, want a probe at once", name, m.Kind, m.At.Sub(t0))
+		}
+		op = after(op, probed(old, ProbeResult{Outcome: Inconclusive}))
+		if m := Next(op, now); m.Kind != MoveReview {
+			t.Errorf("%s: got %s after a probe that says nothing, want a review", name, m.Kind)
+		}
+	}
+}
+
 // TestResendStaysInsideRetention holds now + flight + pause + margin <= first permit +
 // retention, counted from the first permit however many follow.
 func TestResendStaysInsideRetention(t *testing.T) {
