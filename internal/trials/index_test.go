@@ -137,6 +137,32 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+// notCounted are scripts without a look at what every other one looks at.
+var notCounted = map[string]string{
+	"killed_at_random.txt requests": "how many requests were out at the kill is chance",
+}
+
+// TestEveryTrialCounts: no script leaves out the record, the requests that reached the
+// provider, or the effects that it counts.
+func TestEveryTrialCounts(t *testing.T) {
+	t.Parallel()
+	for _, path := range scripts(t) {
+		s, err := readScript(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := s.blocks[len(s.blocks)-1].commands
+		for _, want := range []string{"ops", "requests", "ledger"} {
+			if notCounted[filepath.Base(path)+" "+want] != "" {
+				continue
+			}
+			if !slices.ContainsFunc(last, func(c command) bool { return c.text == want }) {
+				t.Errorf("%s: its last block lacks %q", path, want)
+			}
+		}
+	}
+}
+
 func number(id string) int {
 	n, _ := strconv.Atoi(id[1:]) // the pattern has digits there
 	return n
