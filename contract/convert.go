@@ -52,7 +52,7 @@ type headers map[string]string
 type headerMap struct{ traits.Mapper }
 
 func (h headers) value(a types.Adapter) ref.Val {
-	return headerMap{types.NewStringStringMap(a, h).(traits.Mapper)}
+	return headerMap{types.NewStringStringMap(a, h)}
 }
 
 func lower(key ref.Val) ref.Val {

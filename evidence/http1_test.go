@@ -35,7 +35,6 @@ const (
 )
 
 var (
-	noAnswer = wanted{unclear, "", "no_answer", 0, 1}
 	executed = wanted{unclear, "", "no_answer", 1, 1}
 )
 

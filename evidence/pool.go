@@ -12,9 +12,8 @@ import (
 )
 
 var (
-	errClosed   = errors.New("transport is closed")
-	errUnusable = errors.New("connection takes no request")
-	errEarly    = errors.New("answer began before the request")
+	errClosed = errors.New("transport is closed")
+	errEarly  = errors.New("answer began before the request")
 )
 
 // conn is one connection with what is counted on it.

@@ -42,16 +42,16 @@ type Options struct {
 func (o *Options) validate() error {
 	var errs []error
 	if o.WALSize < 0 || o.WALSize > 0 && o.WALSize < 1<<20 {
-		errs = append(errs, fmt.Errorf("WALSize: %d is less than 1 MB", o.WALSize))
+		errs = append(errs, fmt.Errorf("option WALSize: %d is less than 1 MB", o.WALSize))
 	}
 	if o.Reserve < 0 {
-		errs = append(errs, fmt.Errorf("Reserve: %d is negative", o.Reserve))
+		errs = append(errs, fmt.Errorf("option Reserve: %d is negative", o.Reserve))
 	}
 	if o.BusyTimeout < 0 {
-		errs = append(errs, fmt.Errorf("BusyTimeout: %v is negative", o.BusyTimeout))
+		errs = append(errs, fmt.Errorf("option BusyTimeout: %v is negative", o.BusyTimeout))
 	}
 	if o.Readers < 0 {
-		errs = append(errs, fmt.Errorf("Readers: %d is negative", o.Readers))
+		errs = append(errs, fmt.Errorf("option Readers: %d is negative", o.Readers))
 	}
 	return errors.Join(errs...)
 }
