@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// Intention is what a call wants and where in a plan: all that its identity can rest on.
+type Intention struct {
+	Tool      string `json:"tool" doc:"The tool's name."`
+	Args      object `json:"args,omitzero" doc:"The arguments as the model wrote them."`
+	Run       string `json:"run,omitempty" doc:"The run, from the host application and never from the model."`
+	ParentRun string `json:"parent_run,omitempty" doc:"The run's parent, for tools with that scope."`
+	Step      string `json:"step,omitempty" doc:"The step of the run; without one the whole run is the scope."`
+	Tenant    string `json:"tenant,omitempty" doc:"The token's tenant, if it is named at all."`
+}
+
+func (i *Intention) call(s *session) pawl.Call {
+	return pawl.Call{
+		Tool: i.Tool, Args: i.Args.RawMessage, Run: i.Run, ParentRun: i.ParentRun, Step: i.Step, Tenant: s.Tenant, Actor: s.Actor,
+	}
+}
+
+// TenantQuery is the tenant in a query.
+type TenantQuery struct {
+	Tenant string `query:"tenant" doc:"The token's tenant, if it is named at all."`
+}
+
+type callInput struct {
+	TenantQuery
+	Body callRequest
+}
+
+type callRequest struct {
+	Intention
+	Again      bool              `json:"again,omitempty" doc:"The host's word that an effect which this run had is wanted once more, at this new step."`
+	DeadlineMS int64             `json:"deadline_ms,omitempty" minimum:"1" maximum:"600000" doc:"How many milliseconds are left of the caller's turn; without it, the server's own length of a turn."`
+	Attributes map[string]string `json:"attributes,omitempty" doc:"Labels for the record, such as a tool-call id. Never identity."`
+}
+
+type envelopeOutput struct{ Body envelope }
+
+func (d *door) addCalls() {
+	register(d, route{who: forCall}, huma.Operation{
+		OperationID: "call", Method: http.MethodPost, Path: "/v1/calls", Summary: "Have the effect of a call happen once",
+		Description: "The answer comes inside the turn. Every business outcome is 200 with the envelope, refusals included. The same call again sends nothing.",
+	}, d.call)
+}
+
+// call makes a call in a turn of its own: a caller that hangs up ends nothing.
+func (d *door) call(ctx context.Context, in *callInput) (*envelopeOutput, error) {
+	s := sessionOf(ctx)
+	call := in.Body.call(s)
+	call.Again, call.Attributes = in.Body.Again, in.Body.Attributes
+	ctx = context.WithoutCancel(ctx)
+	if left := in.Body.DeadlineMS; left > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, s.arrived.Add(milliseconds(left)))
+		defer cancel()
+	}
+	env, err := d.ex.Do(ctx, call)
+	if err != nil {
+		// The envelope is true all the same, and says what to do.
+		d.opts.Log.ErrorContext(ctx, "call could not be recorded", slog.Any("error", err), slog.String("operation", env.OperationID))
+	}
+	return &envelopeOutput{envelope{&env}}, nil
+}

@@ -1,0 +1,167 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// gate is the only way to a handler: it refuses to register a route that does not say who
+// may use it, and lets nobody else through. It is the adapter between huma and the
+// standard mux.
+type gate struct {
+	opts *Options
+	mux  http.ServeMux
+
+	mu   sync.Mutex
+	busy map[string]int // requests that are worked on, by tenant
+}
+
+func newGate(o *Options) *gate { return &gate{opts: o, busy: make(map[string]int)} }
+
+var _ huma.Adapter = (*gate)(nil)
+
+// route is what the gate must know of a route.
+type route struct {
+	who access
+	// members are the names that the body may have, as register finds them; nil means that
+	// there is no body.
+	members map[string]bool
+	// stream: it may last for ever, and is bounded by who serves it.
+	stream bool
+}
+
+// routeKey is where an operation's route is in its metadata.
+const routeKey = "route"
+
+// Handle registers an operation of huma's. It panics where the operation says nothing of
+// who may use it: nothing may be served that nobody thought about.
+func (g *gate) Handle(op *huma.Operation, next func(huma.Context)) {
+	rt, ok := op.Metadata[routeKey].(route)
+	if !ok {
+		panic(fmt.Sprintf("api: %s %s does not say who may use it", op.Method, op.Path))
+	}
+	g.handle(op.Method+" "+op.Path, rt, func(w http.ResponseWriter, r *http.Request) {
+		next(humago.NewContext(op, r, w))
+	})
+}
+
+func (g *gate) handle(pattern string, rt route, next http.HandlerFunc) {
+	switch rt.who {
+	case anyone, anyToken, forCall, forRead, forSettle:
+	default:
+		panic(fmt.Sprintf("api: %s does not say who may use it", pattern))
+	}
+	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		s, p := g.admit(&rt, r)
+		if p != nil {
+			write(w, p)
+			return
+		}
+		if !rt.stream && rt.who != anyone {
+			if !g.enter(s.Tenant) {
+				write(w, problem(http.StatusTooManyRequests, CodeTooMany, "%d requests of this tenant are worked on already; nothing was done for this one", g.opts.PerTenant))
+				return
+			}
+			defer g.leave(s.Tenant)
+		}
+		body, p := g.body(&rt, s, r)
+		if p != nil {
+			write(w, p)
+			return
+		}
+		r = r.WithContext(withSession(r.Context(), s))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		// The request is read. Without this its time to arrive would end the handler too.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		next(w, r)
+	})
+}
+
+// ServeHTTP serves the routes, and problems where there is none.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, pattern := g.mux.Handler(r); pattern != "" {
+		g.mux.ServeHTTP(w, r)
+		return
+	}
+	var miss silent
+	g.mux.ServeHTTP(&miss, r)
+	if miss.status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", miss.Header().Get("Allow"))
+		write(w, problem(miss.status, CodeMethodNotAllowed, "this path has other methods"))
+		return
+	}
+	write(w, problem(http.StatusNotFound, CodeNotFound, "there is no such path"))
+}
+
+// silent takes the mux's own answer, of which only status and headers are of use.
+type silent struct {
+	header http.Header
+	status int
+}
+
+func (s *silent) Header() http.Header {
+	if s.header == nil {
+		s.header = make(http.Header)
+	}
+	return s.header
+}
+func (s *silent) WriteHeader(status int)      { s.status = status }
+func (s *silent) Write(p []byte) (int, error) { return len(p), nil }
+
+// admit checks who sends a request, whether they may, and that its query is in order.
+func (g *gate) admit(rt *route, r *http.Request) (*session, *Problem) {
+	s := &session{arrived: time.Now(), opts: g.opts}
+	if rt.who != anyone {
+		var p *Problem
+		if s, p = begin(g.opts, r); p != nil {
+			return nil, p
+		}
+		if !rt.who.allows(&s.Principal) {
+			return nil, problem(http.StatusForbidden, CodeScopeMissing, "the token lacks the scope %q", rt.who)
+		}
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problem(http.StatusBadRequest, CodeInvalidRequest, "the query cannot be read")
+	}
+	for key, values := range query {
+		if len(values) > 1 {
+			return nil, invalid("query."+key, "given more than once")
+		}
+	}
+	if rt.who != anyone && query.Has("tenant") && query.Get("tenant") != s.Tenant {
+		return nil, otherTenant()
+	}
+	return s, nil
+}
+
+func otherTenant() *Problem {
+	return problem(http.StatusForbidden, CodeOtherTenant, "the request names another tenant than the token's")
+}
+
+// enter takes one of the tenant's places, leave gives it back.
+func (g *gate) enter(tenant string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy[tenant] >= g.opts.PerTenant {
+		return false
+	}
+	g.busy[tenant]++
+	return true
+}
+
+func (g *gate) leave(tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy[tenant]--; g.busy[tenant] == 0 {
+		delete(g.busy, tenant)
+	}
+}
