@@ -22,6 +22,8 @@ const (
 	// maxTokens bounds the time of the YAML library, which grows with the square of the
 	// entries of a mapping.
 	maxTokens = 50_000
+	// maxInBrackets bounds the entries between brackets, where that square is largest.
+	maxInBrackets = 100
 )
 
 // node is a type that reads its own YAML.
@@ -108,6 +110,10 @@ func parseYAML(src []byte, r *report) (root *ast.MappingNode) {
 		r.add(place{1, 1}, "the file has more than %d words and signs: split it", maxTokens)
 		return nil
 	}
+	if t := crowded(tokens); t != nil {
+		r.add(placeOf(t), "more than %d entries between brackets: write one a line, without brackets", maxInBrackets)
+		return nil
+	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		var y yaml.Error
@@ -170,6 +176,28 @@ func hostile(src []byte) (place, string) {
 		}
 	}
 	return place{}, ""
+}
+
+// crowded returns the bracket that opens more entries than are read, those in inner
+// brackets among them.
+func crowded(tokens token.Tokens) (open *token.Token) {
+	depth, entries := 0, 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			if depth == 0 {
+				open, entries = t, 0
+			}
+			depth++
+		case token.MappingEndType, token.SequenceEndType:
+			depth = max(depth-1, 0)
+		case token.CollectEntryType:
+			if entries++; depth > 0 && entries >= maxInBrackets {
+				return open
+			}
+		}
+	}
+	return nil
 }
 
 // into decodes a node into the value that ptr points to.

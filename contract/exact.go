@@ -54,6 +54,26 @@ func withExactOperators(i interpreter.InterpretableV2) (interpreter.Interpretabl
 	}), nil
 }
 
+// listCost charges a search or a comparison by the elements it may look at. CEL charges
+// by overload, which is not known where a type is dynamic.
+type listCost struct{}
+
+// CallCost is nil where CEL's own cost holds.
+func (listCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	switch function {
+	case operators.In, operators.Equals, operators.NotEquals:
+	default:
+		return nil
+	}
+	cost := uint64(1)
+	for _, a := range args {
+		if list, ok := a.(traits.Lister); ok {
+			cost += uint64(list.Size().(types.Int))
+		}
+	}
+	return &cost
+}
+
 func isDecimal(v ref.Val) bool {
 	_, ok := v.(decimal)
 	return ok

@@ -185,6 +185,7 @@ func compileExpression(source string, v vocabulary, want *cel.Type) (*program, e
 	}
 	prg, err := env.Program(checked,
 		cel.CostLimit(maxCost),
+		cel.CostTracking(listCost{}),
 		cel.InterruptCheckFrequency(100),
 		cel.CustomDecoratorV2(withExactOperators),
 	)
