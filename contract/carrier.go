@@ -119,6 +119,11 @@ func (c *compiler) carried(t *tool, path string) {
 			if r.body == nil {
 				c.fail(at+"/carrier", "the request has no body: add body, or use another carrier")
 			}
+			for _, other := range t.attach[:i] {
+				if other.Carrier == "json_pointer" && other.Name != a.Name && overlap(other.Name, a.Name) {
+					c.fail(at+"/name", "%s and %s cannot both be in the body: one is a part of the other", other.Name, a.Name)
+				}
+			}
 		case "resource_id":
 			if !slices.ContainsFunc(r.path, func(s []part) bool {
 				return slices.ContainsFunc(s, func(p part) bool { return p.expr != nil && p.expr.usesKey })
@@ -127,6 +132,12 @@ func (c *compiler) carried(t *tool, path string) {
 			}
 		}
 	}
+}
+
+// overlap reports whether one of two places in a body is the other or lies within it, so
+// that a value written to one would take the other's place.
+func overlap(a, b string) bool {
+	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
 }
 
 // misfit says why a key in the given encoding is none that the provider takes.

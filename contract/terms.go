@@ -166,6 +166,11 @@ func (c *compiler) lateHeaders(t *tool, path string) {
 	case t.request.body == nil:
 		c.fail(at+"/json_pointer", "the request has no body")
 	}
+	for _, a := range t.attach {
+		if d.JSONPointer != "" && a.Carrier == "json_pointer" && overlap(a.Name, d.JSONPointer) {
+			c.fail(at+"/json_pointer", "%s carries the key: the deadline would take its place", shorten(a.Name))
+		}
+	}
 }
 
 // combinations refuses what contradicts itself or cannot be safe.
