@@ -54,6 +54,7 @@ type probe struct {
 	request                                                *request
 	by                                                     pawl.MatchKind
 	match, complete, absent, inProgress, result, reference *program
+	errorShape                                             *program // of the tool
 }
 
 type fence struct {

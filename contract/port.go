@@ -165,6 +165,9 @@ func (t *tool) ask(ctx context.Context, r *request, s *subject) (*evidence.Respo
 	if err != nil {
 		return nil, err
 	}
+	if req.Header.Get("Cache-Control") == "" {
+		req.Header.Set("Cache-Control", "no-cache") // a state of the past settles nothing
+	}
 	ctx, cancel := context.WithTimeout(ctx, t.contract.WithDefaults().Timeout)
 	defer cancel()
 	return t.wire.transport.Read(ctx, req)

@@ -48,11 +48,13 @@ func seen(res *evidence.Response) (code int, body []byte) {
 
 // read fills the result from an intact answer. An error leaves it inconclusive.
 func (p *probe) read(result *pawl.ProbeResult, s *subject, res *evidence.Response) error {
+	if res.Page() {
+		return errPage
+	}
 	vars := s.answered(res)
 	if p.absent != nil {
 		if gone, err := p.absent.holds(vars); gone && err == nil {
-			result.Outcome = pawl.Absent
-			return nil
+			return p.isAbsent(result, vars, res)
 		}
 	}
 	if !complete(res.Status) {
@@ -83,12 +85,38 @@ func (p *probe) read(result *pawl.ProbeResult, s *subject, res *evidence.Respons
 		p.found(result, vars, matches)
 		return nil
 	case whole && len(matches) == 0:
-		result.Outcome = pawl.Absent
-		return nil
+		return p.isAbsent(result, vars, res)
 	}
 	// One page proves neither that there is no match nor, without key or marker, that the
 	// match is the only one.
 	return errors.New("the answer is not the whole picture")
+}
+
+var (
+	errPage    = errors.New("the answer is an HTML page and none of the upstream's API")
+	errForeign = errors.New("the answer has not the upstream's own shape, so another may have given it")
+	errCached  = errors.New("the answer was kept by a cache, so it may be older than the effect")
+)
+
+// isAbsent takes an answer for absent if the upstream itself gave it, and just now.
+func (p *probe) isAbsent(result *pawl.ProbeResult, vars map[string]any, res *evidence.Response) error {
+	if !complete(res.Status) {
+		own := false
+		if p.errorShape != nil {
+			yes, err := p.errorShape.holds(vars)
+			own = yes && err == nil
+		} else if v, err := res.JSON(); err == nil {
+			_, own = v.(map[string]any)
+		}
+		if !own {
+			return errForeign
+		}
+	}
+	if age := res.Header.Get("Age"); age != "" && age != "0" {
+		return errCached
+	}
+	result.Outcome = pawl.Absent
+	return nil
 }
 
 // matches evaluates match: a list is its elements, true is one match without a value.
@@ -183,6 +211,9 @@ func (t *tool) Fence(ctx context.Context, op *pawl.Operation) pawl.FenceResult {
 }
 
 func (f *fence) read(result *pawl.FenceResult, s *subject, res *evidence.Response) error {
+	if res.Page() {
+		return errPage
+	}
 	vars := s.answered(res)
 	exists, err := f.found.holds(vars)
 	if err != nil {

@@ -73,6 +73,7 @@ func (c *compiler) reconciliation(t *tool, path string) {
 			inProgress: c.predicate(at+"/in_progress", p.InProgress, inAnswer),
 			result:     c.expression(at+"/result", p.Result, inMatch, nil),
 			reference:  c.expression(at+"/ref", p.Ref, inMatch, nil),
+			errorShape: t.rules.errorShape,
 		}
 		c.readsOnly(at+"/request", &p.Request)
 		if (p.By == "key" || p.By == "marker") && t.probe.match != nil && !t.probe.match.usesKey && !usesKey(t.probe.request) {

@@ -20,7 +20,7 @@ func (c *classifier) shape() shape {
 	body := bytes.TrimLeft(c.res.Body, " \t\r\n")
 	media := mediaType(c.res)
 	wantJSON := c.r.ExpectBody || isJSON(media)
-	page := media == "text/html" || media == "application/xhtml+xml" || isPage(body)
+	page := c.res.Page()
 	// The answer says of itself that it is not what was asked for.
 	foreign := c.r.ExpectBody && media != "" && !isJSON(media) || page && c.r.Success == nil
 	part := c.res.Intact() != nil
@@ -60,8 +60,14 @@ func isJSON(media string) bool {
 	return media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")
 }
 
-// isPage reports whether a body without a declared type is an HTML page.
-func isPage(body []byte) bool {
+// Page reports whether the answer is an HTML page, such as a login form or a notice of a
+// hop on the way, and so none of an API.
+func (r *Response) Page() bool {
+	switch mediaType(r) {
+	case "text/html", "application/xhtml+xml":
+		return true
+	}
+	body := bytes.TrimLeft(r.Body, " \t\r\n")
 	start := bytes.ToLower(body[:min(len(body), 16)])
 	return bytes.HasPrefix(start, []byte("<!doctype html")) || bytes.HasPrefix(start, []byte("<html"))
 }
