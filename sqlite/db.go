@@ -19,6 +19,9 @@ var _ pawl.Store = (*DB)(nil)
 
 // Options of Open. A zero field means its default.
 type Options struct {
+	// MustExist: Open makes no store, and returns ErrNoStore where there is none. It is for
+	// those who only look: a wrong path would read as a store in which nothing is open.
+	MustExist bool
 	// WALSize is the size in bytes to which the write-ahead log is grown once, so that
 	// commits overwrite blocks that exist; when half of it is full it is moved into the database.
 	// 0 means 64 MB; the least is 1 MB.
@@ -184,6 +187,14 @@ func (db *DB) failure() error {
 	}
 	return nil
 }
+
+// Errors that Open returns besides the store's own, for errors.Is.
+var (
+	// ErrNoStore: Options.MustExist was given, and the path has no store.
+	ErrNoStore = errors.New("there is no store")
+	// ErrForeign: the file is a database of another program. It was not changed.
+	ErrForeign = errors.New("this is another program's database")
+)
 
 // Errors that Recovery returns, for errors.Is.
 var (

@@ -18,9 +18,9 @@ import (
 )
 
 // Open opens the store in the file at path, which it makes with mode 0600 if there is
-// none. It returns ErrCorrupt if the file is no sound SQLite database, ErrNewerSchema if
-// a newer pawl wrote it, ErrReadOnly if it cannot be written, and ErrBusy if another
-// program holds it locked.
+// none. It returns ErrCorrupt if the file is no sound SQLite database, ErrForeign if it is
+// one of another program, ErrNewerSchema if a newer pawl wrote it, ErrReadOnly if it cannot
+// be written, and ErrBusy if another program holds it locked.
 func Open(path string, o *Options) (*DB, error) {
 	db, err := open(path, o)
 	if err != nil {
@@ -40,7 +40,7 @@ func open(path string, o *Options) (_ *DB, err error) {
 	db.opts.withDefaults()
 	db.readers = make(chan struct{}, db.opts.Readers)
 	var mode fs.FileMode
-	if db.path, mode, err = prepareFile(path); err != nil {
+	if db.path, mode, err = prepareFile(path, db.opts.MustExist); err != nil {
 		return nil, err
 	}
 	walGone, err := lostWAL(db.path)
@@ -65,7 +65,7 @@ func open(path string, o *Options) (_ *DB, err error) {
 		err = db.openWriter()
 	}
 	// Not earlier: the last connection to close would cut the WAL down.
-	if err = errors.Join(err, closeConn(setup, err != nil)); err != nil {
+	if err = errors.Join(err, closeConn(setup, err != nil && !errors.Is(err, ErrForeign))); err != nil {
 		if db.checkpointer != nil {
 			err = errors.Join(err, closeConn(db.checkpointer.conn, true), closeConn(db.writer.conn, true))
 		}
@@ -89,8 +89,17 @@ func (db *DB) openWriter() (err error) {
 
 // prepareStore makes the file a store, or finds that it is one.
 func (db *DB) prepareStore(c *sqlite3.Conn, walGone bool) error {
+	fresh, err := db.recognise(c)
+	if err != nil {
+		return err
+	}
 	if err := db.configure(c); err != nil {
 		return err
+	}
+	if fresh {
+		if err := c.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID)); err != nil {
+			return err
+		}
 	}
 	if err := migrate(db.uri(db.opts.vfs), migrations); err != nil {
 		return err
@@ -101,10 +110,59 @@ func (db *DB) prepareStore(c *sqlite3.Conn, walGone bool) error {
 	return db.growWAL(c)
 }
 
+// applicationID marks a file as a store of pawl in SQLite's own header: "pawl".
+const applicationID = 0x7061776c
+
+// recognise tells a store from a new file, and refuses a database that is neither. It
+// changes nothing in the file.
+func (db *DB) recognise(c *sqlite3.Conn) (fresh bool, err error) {
+	var id, tables, ours int64
+	err = db.insist(func() error {
+		s, _, err := c.Prepare(`SELECT application_id, (SELECT count(*) FROM sqlite_schema),
+			(SELECT count(*) FROM sqlite_schema WHERE name = '` + schemaTable + `') FROM pragma_application_id`)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		if s.Step() {
+			id, tables, ours = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2)
+		}
+		return s.Err()
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case id == applicationID || ours > 0:
+		return false, nil
+	case id == 0 && tables == 0:
+		if db.opts.MustExist {
+			return false, ErrNoStore
+		}
+		return true, nil
+	}
+	// Whoever closes this database last tidies up beside it, as its own program does.
+	_, err = c.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, false)
+	return false, errors.Join(ErrForeign, err)
+}
+
+// insist repeats what SQLite does not wait for by itself: two processes may turn a new
+// file to WAL at once.
+func (db *DB) insist(do func() error) error {
+	for end := time.Now().Add(db.opts.BusyTimeout); ; {
+		err := do()
+		if !errors.Is(err, sqlite3.BUSY) || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // withHint gives an error of opening its meaning and says what to do about it.
 func withHint(err error) error {
 	told, _ := explain(err)
 	switch {
+	case errors.Is(told, ErrForeign):
+		return fmt.Errorf("%w (give the store a file of its own)", told)
 	case errors.Is(told, pawl.ErrCorrupt):
 		return fmt.Errorf("%w (restore the file from a backup; do not write to this one)", told)
 	case errors.Is(told, pawl.ErrBusy):
@@ -113,9 +171,9 @@ func withHint(err error) error {
 	return told
 }
 
-// prepareFile checks the place of the file, makes an empty one if there is none, and
-// returns its real path and its mode.
-func prepareFile(path string) (string, fs.FileMode, error) {
+// prepareFile checks the place of the file, makes an empty one if there is none and there
+// need not be one, and returns its real path and its mode.
+func prepareFile(path string, mustExist bool) (string, fs.FileMode, error) {
 	if path == "" {
 		return "", 0, errors.New("path is empty")
 	}
@@ -126,10 +184,19 @@ func prepareFile(path string) (string, fs.FileMode, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
+	flags := os.O_RDWR | os.O_CREATE
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return "", 0, fmt.Errorf("it is a folder, name a file: %w", syscall.EISDIR)
+	} else if mustExist {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", 0, ErrNoStore
+		}
+		flags = os.O_RDWR
+	}
 	if err := checkFileSystem(filepath.Dir(path)); err != nil {
 		return "", 0, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return "", 0, fmt.Errorf("%w: %w", pawl.ErrReadOnly, err)
 	} else if err != nil {
@@ -188,16 +255,8 @@ func (db *DB) connect(vfs string) (*sqlite3.Conn, error) {
 
 // configure makes the connection a writer's and verifies what durability rests on.
 func (db *DB) configure(c *sqlite3.Conn) error {
-	// Two processes may turn a new file to WAL at once; SQLite does not wait for that.
-	for end := time.Now().Add(db.opts.BusyTimeout); ; {
-		err := c.Exec(`PRAGMA journal_mode = WAL`)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, sqlite3.BUSY) || time.Now().After(end) {
-			return err
-		}
-		time.Sleep(5 * time.Millisecond)
+	if err := db.insist(func() error { return c.Exec(`PRAGMA journal_mode = WAL`) }); err != nil {
+		return err
 	}
 	// fullfsync concerns macOS alone, where a plain sync leaves data in the drive.
 	for _, p := range []string{
