@@ -156,6 +156,13 @@ func (f *flight) current() *Operation {
 	return op
 }
 
+// restsBeyond reports whether the flight goes on and nothing will happen by itself until
+// after a time.
+func (f *flight) restsBeyond(end time.Time) bool {
+	_, changed, idle := f.view()
+	return changed != nil && idle.After(end)
+}
+
 func (f *flight) rest(until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

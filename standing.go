@@ -121,6 +121,9 @@ func (t *turn) attach(op *Operation) *Envelope {
 			}
 		}
 		op = t.wait(f, op)
+		if f != nil && f.restsBeyond(t.end) {
+			break
+		}
 	}
 	if op.Reopens() && t.mayStart() {
 		return nil // proven unsent meanwhile: this call may send it

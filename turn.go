@@ -244,14 +244,12 @@ func (t *turn) wait(f *flight, op *Operation) *Operation {
 	poll := pollFirst
 	for {
 		if f == nil {
-			fresh, err := t.e.store.Get(t.ctx, op.Tenant, op.ID)
-			if err != nil {
-				return op
+			if fresh, err := t.e.store.Get(t.ctx, op.Tenant, op.ID); err == nil {
+				if op = fresh; answered(op) || !claimed(op, t.e.now(t.ctx)) {
+					return op
+				}
 			}
-			if op = fresh; answered(op) || !claimed(op, t.e.now(t.ctx)) {
-				return op
-			}
-			// Another process holds it: look again after a pause.
+			// Another process holds it, or it cannot be read now: look again after a pause.
 			again := time.NewTimer(poll)
 			poll = min(2*poll, pollMost)
 			select {
