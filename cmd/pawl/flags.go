@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +40,8 @@ func jsonFlag(c *cobra.Command, to *bool) {
 
 // writeJSON writes one JSON value on a line of its own, indented for people.
 func writeJSON(out *terminal.Screen, v any) error {
-	enc := json.NewEncoder(out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if out.People() {
 		enc.SetIndent("", "  ")
@@ -44,7 +49,27 @@ func writeJSON(out *terminal.Screen, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
+	if _, err := out.Write(printable(b.Bytes())); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
 	return nil
+}
+
+// printable writes what a terminal would act on as JSON escapes; the JSON means the same.
+func printable(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		if r == '\n' || unicode.IsPrint(r) {
+			out = append(out, b[:size]...)
+		} else {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+		}
+		b = b[size:]
+	}
+	return out
 }
 
 // readArgs reads a call's arguments: JSON, @FILE, or - for standard input. What is too

@@ -165,7 +165,7 @@ func writeChoices(out *terminal.Screen, op *pawl.Operation) {
 	}
 	tenant := ""
 	if op.Tenant != "" {
-		tenant = fmt.Sprintf(" --tenant %q", op.Tenant)
+		tenant = " --tenant '" + strings.ReplaceAll(op.Tenant, "'", `'\''`) + "'"
 	}
 	settle := fmt.Sprintf("  pawl settle %s%s --version %d", op.ID, terminal.Escape(tenant), op.Version)
 	out.Line(settle, " --happened --ref REF --who YOU --why REASON")
