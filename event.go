@@ -12,7 +12,7 @@ const (
 	EventGiveBack EventKind = "give_back" // a permit returned unsent by its live holder
 	EventNoAnswer EventKind = "no_answer" // the wait for an answer ended; the attempt is still out
 	EventAnswer   EventKind = "answer"    // an attempt ended with evidence
-	EventTakeover EventKind = "takeover"  // another claim found a lapsed lease
+	EventTakeover EventKind = "takeover"  // another worker found a lapsed lease
 	EventProbe    EventKind = "probe"     // a probe was answered
 	EventFence    EventKind = "fence"     // a fence was answered
 	EventReview   EventKind = "review"    // no automatic move is left
@@ -28,12 +28,12 @@ type Event struct {
 	Asked time.Time
 	// By is who or what reports it.
 	By string
-	// Token is the claim of the reporter. It is not looked at for EventDecide.
+	// Token is the one of the reporter's lease. It is not looked at for EventDecide.
 	Token int64
-	// NewToken starts a new claim: with EventRetry always, with EventTakeover where the
+	// NewToken starts a new lease: with EventRetry always, with EventTakeover where the
 	// store has not given one already.
 	NewToken int64
-	// Lease is the end of the reporter's claim after the event; zero releases it.
+	// Lease is the end of the reporter's lease after the event; zero releases it.
 	Lease time.Time
 
 	// Attempt is the number of the attempt that EventGiveBack, EventNoAnswer and
@@ -62,11 +62,11 @@ type Refusal struct {
 type RefusalCode string
 
 const (
-	// RefusedStale: the reporter's claim is over and it does not report a success.
-	RefusedStale RefusalCode = "stale_claim"
+	// RefusedStale: the reporter's lease is over and it does not report a success.
+	RefusedStale RefusalCode = "stale_token"
 	// RefusedStatus: the event has no place in this status.
 	RefusedStatus RefusalCode = "status"
-	// RefusedLease: the claim of another worker still runs.
+	// RefusedLease: the lease of another worker still runs.
 	RefusedLease RefusalCode = "lease_held"
 	// RefusedSend: the rules do not allow another request now.
 	RefusedSend RefusalCode = "send_not_allowed"

@@ -28,7 +28,7 @@ type Options struct {
 	Turn time.Duration
 	// Reserve is kept of every turn to report in; default 2 s.
 	Reserve time.Duration
-	// Lease is the length of a claim; default 30 s. It is renewed while its holder works.
+	// Lease is the length of a lease; default 30 s. It is renewed while its holder works.
 	Lease time.Duration
 	// SweepEvery is the pause between two looks for due operations; default 1 s.
 	SweepEvery time.Duration

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A flight drives one operation under one claim: it sends, listens, climbs the ladder,
+// A flight drives one operation under one lease: it sends, listens, climbs the ladder,
 // keeps the lease alive and lets everyone who asked for the same operation wait for it.
 // Its goroutine is the only one in the process that works on the operation.
 type flight struct {
@@ -22,7 +22,7 @@ type flight struct {
 	end time.Time
 	// deadline is the absolute end of the turn, for providers that take one.
 	deadline time.Time
-	token    int64 // the claim this flight works under
+	token    int64 // the token of the lease this flight works under
 	eager    bool  // the caller asks now: make the next probe at once
 	retries  int
 	refused  int           // refusals by the rules in a row
@@ -63,7 +63,7 @@ const (
 	maxRefused = 4
 )
 
-// launch starts to drive an operation whose claim the caller holds and for which a place
+// launch starts to drive an operation whose lease the caller holds and for which a place
 // was admitted. send says that its newest permit has not been used yet.
 func (e *Executor) launch(f *flight, send bool) *flight {
 	e.enlist(f)
@@ -172,7 +172,7 @@ func (f *flight) rest(until time.Time) {
 	}
 }
 
-// event applies one event under the flight's claim and publishes the result. It reports
+// event applies one event under the flight's token and publishes the result. It reports
 // whether the flight can go on: the record could be written, or the rules said no.
 func (f *flight) event(ev *Event) bool {
 	ev.By, ev.Token = "worker "+f.e.opts.Worker, f.token
@@ -237,7 +237,7 @@ func (f *flight) step(ctx context.Context) bool {
 	op, changed, _ := f.view()
 	switch {
 	case op.Token != f.token && len(f.outs) > 0 && op.Status.Open():
-		f.await(changed, time.Now().Add(f.e.opts.Lease)) // the claim is over: only listen
+		f.await(changed, time.Now().Add(f.e.opts.Lease)) // the lease is over: only listen
 		return true
 	case op.Token != f.token, op.Status == Pending && len(f.outs) == 0:
 		return false
@@ -272,7 +272,7 @@ func (f *flight) step(ctx context.Context) bool {
 }
 
 // linger waits for the next move or a late answer. It reports whether to go on; when not,
-// the claim has been released for the sweeper.
+// the lease has been released for the sweeper.
 func (f *flight) linger(op *Operation, changed <-chan struct{}, m Move, now time.Time) bool {
 	wake := now.Add(24 * time.Hour)
 	if m.Kind != MoveNone {
@@ -308,7 +308,7 @@ func (f *flight) stopped() bool {
 	}
 }
 
-// release gives the claim back and says when the operation is due next.
+// release gives the lease back and says when the operation is due next.
 func (f *flight) release(op *Operation, m Move) {
 	var due time.Time
 	if m.Kind != MoveNone {

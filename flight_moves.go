@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// send uses the newest permit, or gives it back unsent when the claim or the turn has too
+// send uses the newest permit, or gives it back unsent when the lease or the turn has too
 // little time left: the commit of the permit may have taken long.
 func (f *flight) send(ctx context.Context) bool {
 	op := f.current()
@@ -45,7 +45,7 @@ func giveBackNote(late, lapsing bool) string {
 	case late:
 		return "too little time left in the turn"
 	case lapsing:
-		return "the claim was about to lapse"
+		return "the lease was about to lapse"
 	default:
 		return "the executor stops"
 	}

@@ -75,7 +75,7 @@ func (f *flight) abandonOverdue() {
 	}
 }
 
-// renew extends the claim; a claim that is over shows in the fresh state.
+// renew extends the lease; one that is over shows in the fresh state.
 func (f *flight) renew() {
 	op := f.current()
 	if op.Token != f.token || op.Status.Settled() && !wantsResult(&op.State) {

@@ -28,6 +28,6 @@ const (
 	AlarmKeyMismatch Alarm = "key_mismatch"
 	// AlarmDuplicate: the provider shows more than one effect.
 	AlarmDuplicate Alarm = "duplicate_seen"
-	// AlarmStaleEvidence: evidence came from a claim that is over; it was kept.
+	// AlarmStaleEvidence: evidence came under a lease that is over; it was kept.
 	AlarmStaleEvidence Alarm = "stale_evidence"
 )

@@ -108,9 +108,9 @@ type State struct {
 	Reason Reason `json:"reason,omitempty"`
 	// Version counts the entries of the history; every change adds one.
 	Version int64 `json:"version"`
-	// Token is the claim that a writer must carry; a new one is given at each Begin and Claim.
+	// Token is what a writer must carry; a new one is given at each Begin and Claim.
 	Token int64 `json:"token"`
-	// Lease is the end of the holder's claim by the store's clock; zero when nobody holds it.
+	// Lease is the end of the holder's lease by the store's clock; zero when nobody holds it.
 	Lease time.Time `json:"lease,omitzero"`
 	// Due is the time from which a sweeper may claim it; zero means never by itself.
 	Due time.Time `json:"due,omitzero"`

@@ -13,12 +13,12 @@ import (
 // clock. It is for operators and the operation's own actor: it shows the result.
 func Report(op *Operation, now time.Time) *Envelope { return envelopeOf(op, Reported, now) }
 
-// envelopeOf renders an operation for its own actor. A PENDING whose claim has lapsed is
+// envelopeOf renders an operation for its own actor. A PENDING whose lease has lapsed is
 // UNKNOWN, although nobody has written so yet.
 func envelopeOf(op *Operation, action ActionTaken, now time.Time) *Envelope {
 	status, reason := op.Status, op.Reason
 	switch {
-	case status == Pending && !claimed(op, now):
+	case status == Pending && !leased(op, now):
 		status, reason = Unknown, ReasonOwnerLost
 	case status == Unknown && !op.Review.IsZero():
 		reason = ReasonReviewOpen
@@ -50,8 +50,8 @@ func foreign(op *Operation, actor string) bool {
 	return op.Actor != actor && (op.Contract == nil || !op.Contract.Shared)
 }
 
-// claimed reports whether somebody works on the operation.
-func claimed(op *Operation, now time.Time) bool { return op.Lease.After(now) }
+// leased reports whether somebody works on the operation.
+func leased(op *Operation, now time.Time) bool { return op.Lease.After(now) }
 
 // withReason replaces the operation's own reason by the one this call ran into.
 func (e *Envelope) withReason(r Reason) *Envelope {

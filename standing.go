@@ -106,7 +106,7 @@ func (t *turn) replayed(op *Operation) {
 func (t *turn) attach(op *Operation) *Envelope {
 	for op.Status.Open() && time.Until(t.end) > 0 && t.ctx.Err() == nil {
 		f := t.e.flight(op.ID)
-		if f == nil && !claimed(op, t.e.now(t.ctx)) {
+		if f == nil && !leased(op, t.e.now(t.ctx)) {
 			var again time.Duration
 			if f, again = t.adopt(op); f == nil {
 				if again <= 0 || !t.sleep(again) {

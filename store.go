@@ -34,7 +34,7 @@ type Store interface {
 	Claim(ctx context.Context, c Claim) ([]*Operation, error)
 
 	// Renew writes an operation's lease and due time if its token is still the one given,
-	// and reports whether it was. A zero lease releases the claim; due then says when a
+	// and reports whether it was. A zero lease releases it; due then says when a
 	// sweeper may take it. Version and history stay as they are.
 	Renew(ctx context.Context, id ID, token int64, lease, due time.Time) (bool, error)
 

@@ -127,7 +127,7 @@ func (e *Executor) toolNames() []string {
 	return slices.Collect(maps.Keys(e.tools))
 }
 
-// reconcile works on one claimed operation until its next move is further away.
+// reconcile works on one leased operation until its next move is further away.
 func (e *Executor) reconcile(op *Operation) {
 	f := &flight{e: e, id: op.ID, tool: e.tool(op.Tool), ctx: context.WithoutCancel(e.base), token: op.Token, op: op}
 	e.enlist(f)

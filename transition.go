@@ -15,7 +15,7 @@ import (
 //   - FAILED_NO_EFFECT only if every permit ever given is accounted for.
 //   - A settled outcome is not overwritten, except that proof of the effect wins over
 //     FAILED_NO_EFFECT and raises an alarm.
-//   - Evidence of success is taken from anyone; everything else needs the current claim.
+//   - Evidence of success is taken from anyone; everything else needs the current token.
 func Step(op *Operation, ev *Event) (*Transition, error) {
 	s := &stepper{op: op, ev: ev, next: op.State}
 	s.next.Attempts = slices.Clone(op.Attempts)
@@ -81,7 +81,7 @@ func (s *stepper) apply() error {
 	}
 }
 
-// finish sets what every transition sets: version, time, claim and due time, the entry.
+// finish sets what every transition sets: version, time, lease and due time, the entry.
 func (s *stepper) finish() *Transition {
 	n, ev := &s.next, s.ev
 	n.Version++
@@ -97,7 +97,7 @@ func (s *stepper) finish() *Transition {
 		n.Lease = time.Time{}
 	}
 	if ev.Token != s.op.Token && ev.NewToken == 0 && ev.Kind != EventDecide {
-		n.Lease = s.op.Lease // a reporter without a claim leaves the holder's alone
+		n.Lease = s.op.Lease // a reporter without a lease leaves the holder's alone
 		if n.Status.Settled() {
 			n.Lease = time.Time{}
 		}
@@ -135,7 +135,7 @@ func provesEffect(e *Evidence) bool {
 	return e != nil && (e.Class == ClassSucceeded || e.Class == ClassResultLost)
 }
 
-// keepStale records evidence that came under a claim that is over: it decides nothing.
+// keepStale records evidence that came under a lease that is over: it decides nothing.
 func (s *stepper) keepStale() error {
 	if s.ev.Evidence == nil {
 		return s.refuse(RefusedInput, "no evidence")
@@ -164,7 +164,7 @@ func (s *stepper) retry() error {
 		return s.refuse(RefusedSend, "the cap on attempts is reached")
 	}
 	if s.ev.NewToken == 0 || s.ev.Lease.IsZero() {
-		return s.refuse(RefusedInput, "a retry starts a claim")
+		return s.refuse(RefusedInput, "a retry starts a lease")
 	}
 	s.next.Token = s.ev.NewToken
 	s.next.Status, s.next.Reason = Pending, ReasonNone
@@ -188,7 +188,7 @@ func (s *stepper) resend() error {
 		return s.refuse(RefusedSend, "the probe has not said absent often enough")
 	}
 	if s.ev.Lease.IsZero() {
-		return s.refuse(RefusedInput, "a resend needs a claim")
+		return s.refuse(RefusedInput, "a resend needs a lease")
 	}
 	s.permit(AttemptResend)
 	return nil
@@ -223,7 +223,7 @@ func (s *stepper) noAnswer() error {
 	return nil
 }
 
-// takeover starts a new claim after a lapsed lease. What was out is lost: it may have
+// takeover starts a new lease after a lapsed lease. What was out is lost: it may have
 // been sent.
 func (s *stepper) takeover() error {
 	if s.op.Status != Pending && s.op.Status != Unknown && !wantsResult(&s.op.State) {
@@ -296,7 +296,7 @@ func (s *stepper) decide() error {
 		s.noEffect(ReasonPerson, ByPerson)
 	}
 	if s.ev.NewToken != 0 {
-		s.next.Token = s.ev.NewToken // whoever still works on it has lost its claim
+		s.next.Token = s.ev.NewToken // whoever still works on it has lost its lease
 	}
 	return nil
 }

@@ -245,7 +245,7 @@ func (t *turn) wait(f *flight, op *Operation) *Operation {
 	for {
 		if f == nil {
 			if fresh, err := t.e.store.Get(t.ctx, op.Tenant, op.ID); err == nil {
-				if op = fresh; answered(op) || !claimed(op, t.e.now(t.ctx)) {
+				if op = fresh; answered(op) || !leased(op, t.e.now(t.ctx)) {
 					return op
 				}
 			}
@@ -268,7 +268,7 @@ func (t *turn) wait(f *flight, op *Operation) *Operation {
 			return op
 		}
 		if changed == nil { // the flight has landed
-			if !claimed(op, t.e.now(t.ctx)) {
+			if !leased(op, t.e.now(t.ctx)) {
 				return op
 			}
 			if next := t.e.flight(op.ID); next != f {

@@ -59,7 +59,7 @@ is settled by 'pawl sweep' or by the next call that asks.`,
 	what.flags(c)
 	c.Flags().BoolVar(&again, "again", false, "an effect that the run already had is wanted once more, at this new step")
 	c.Flags().DurationVar(&deadline, "deadline", 45*time.Second, "length of the turn; 2s of it are kept to report in")
-	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long a worker that died keeps its claim")
+	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
 	jsonFlag(c, &asJSON)
 	return c
 }

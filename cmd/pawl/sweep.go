@@ -83,7 +83,7 @@ allows. It ends when nobody works on anything and nothing is due within --for.`,
 	}
 	at.flags(c)
 	c.Flags().DurationVar(&length, "for", time.Minute, "longest time to work")
-	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long a worker that died keeps its claim")
+	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
 	jsonFlag(c, &asJSON)
 	return c
 }
