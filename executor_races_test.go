@@ -1,7 +1,9 @@
 package pawl_test
 
 import (
+	"bytes"
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,5 +33,40 @@ func TestAttachedCallerDoesNotSpin(t *testing.T) {
 		h.store.SetFaults(storetest.Faults{Get: func(pawl.ID) error { return pawl.ErrBusy }})
 		h.want(short(other), "UNKNOWN no_answer attached", 1)
 		h.store.SetFaults(storetest.Faults{})
+	})
+}
+
+// TestRetryThatMayBeRecordedIsDoubt: the store keeps the permit of a retry and says that it
+// failed. Whoever reads it next takes it for used and may send; "no effect" would be false.
+func TestRetryThatMayBeRecordedIsDoubt(t *testing.T) { // rule 14, K24
+	play(t, nil, func(h *house) {
+		h.provider.script = []string{"unsent"}
+		h.store.SetFaults(storetest.Faults{AfterApply: func(c *pawl.Change) error {
+			if bytes.Contains(c.Entry, []byte(`"event":"retry"`)) {
+				return pawl.ErrStoreFailed
+			}
+			return nil
+		}})
+		h.want(h.do(h.executor(nil), call(nil)), "UNKNOWN store executed", 0)
+		h.store.SetFaults(storetest.Faults{})
+		next := h.executor(nil)
+		next.Start()
+		if op := h.settled(); op.Status != pawl.Succeeded || h.provider.effects() != 1 {
+			t.Errorf("got %s and %d effects, want SUCCEEDED and one: the permit was on record", op.Status, h.provider.effects())
+		}
+	})
+}
+
+// TestRetryOvertakenByAnotherWorkerTellsItsOutcome: while one worker pauses before its
+// retry, a call at another one reopens the operation and sends.
+func TestRetryOvertakenByAnotherWorkerTellsItsOutcome(t *testing.T) {
+	play(t, keyless, func(h *house) {
+		h.provider.script, h.provider.delay = []string{"unsent", "slow"}, 5*time.Second
+		slow, fast := h.executor(nil), h.executor(nil)
+		var wg sync.WaitGroup
+		wg.Go(func() { h.want(h.do(slow, call(nil)), "SUCCEEDED confirmed executed", 1) })
+		time.Sleep(50 * time.Millisecond)
+		h.want(h.do(fast, call(nil)), "SUCCEEDED confirmed executed", 1)
+		wg.Wait()
 	})
 }

@@ -121,11 +121,26 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	}
 	fresh, err := f.e.reopen(ctx, f.tool, op)
 	if err != nil {
-		return false // someone else reopened it, or the store failed: the record stands
+		f.publish(fresh) // someone else may have reopened it
+		if mayBeWritten(err) {
+			f.doubt()
+		}
+		return false
 	}
 	f.token = fresh.Token
 	f.publish(fresh)
 	return f.send(ctx)
+}
+
+// doubt shows those who wait that nobody knows what is on record: the permit of a retry may
+// be, and then whoever finds it must take it for used.
+func (f *flight) doubt() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	view := *f.op
+	view.Status, view.Reason = Unknown, ReasonStore
+	f.op = &view
+	f.wake()
 }
 
 // move makes one step of the ladder.

@@ -1,6 +1,9 @@
 package pawl
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // reopen gives the next permit of an operation that provably had no effect. What was read
 // of the state before is read again: the world may have moved.
@@ -21,6 +24,12 @@ func (e *Executor) reopen(ctx context.Context, tool *Tool, op *Operation) (*Oper
 		return fresh, ErrStale
 	}
 	return fresh, err
+}
+
+// mayBeWritten reports whether after an error of reopen its permit may be on record.
+func mayBeWritten(err error) bool {
+	var refused *Refusal
+	return !errors.As(err, &refused) && !errors.Is(err, ErrStale) && !errors.Is(err, ErrHeld) && !errors.Is(err, errSnapshot) && !notWritten(err)
 }
 
 func (e *Executor) snapshotAgain(ctx context.Context, tool *Tool, op *Operation) ([]byte, error) {

@@ -152,6 +152,9 @@ func (t *turn) sleep(d time.Duration) bool {
 // adopt takes an operation over that nobody works on, to reconcile it inside this turn.
 // Where it does not, it says after what time to look again; zero means not in this turn.
 func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
+	if op.Reason == ReasonStore {
+		return nil, 0 // a view of what nobody knows, not the record
+	}
 	now := t.e.now(t.ctx)
 	if op.Status == Unknown {
 		m := Next(op, now)
@@ -204,10 +207,9 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 		return t.answer(t.launch(fresh)), nil
 	}
 	t.e.dismiss()
-	var refused *Refusal
 	switch {
-	case errors.As(err, &refused), errors.Is(err, ErrStale):
-		return nil, nil // it moved: look again
+	case mayBeWritten(err):
+		return undecided(t.effect, op.ID.String()), err
 	case errors.Is(err, ErrHeld):
 		return t.refuse(ReasonSubjectBusy, ""), nil
 	case errors.Is(err, errSnapshot):
@@ -215,7 +217,7 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	case notWritten(err):
 		return t.replay(op), err
 	default:
-		return undecided(t.effect, op.ID.String()), err
+		return nil, nil // it moved: look again
 	}
 }
 
