@@ -153,6 +153,9 @@ type background struct {
 	answers []answer
 }
 
+// maxAtOnce is how many calls of one start are made at a time.
+const maxAtOnce = 50
+
 // begin makes calls at once without waiting for them.
 func (w *world) begin(name string, list []wish) {
 	if len(list) == 0 {
@@ -168,8 +171,11 @@ func (w *world) begin(name string, list []wish) {
 	go func() {
 		defer close(b.done)
 		var wg sync.WaitGroup
+		places := make(chan struct{}, maxAtOnce)
 		for i, q := range list {
+			places <- struct{}{}
 			wg.Go(func() {
+				defer func() { <-places }()
 				env, err := w.ask(ctx, open[i], q)
 				b.answers[i].Envelope = env
 				if err != nil {
@@ -245,7 +251,7 @@ func (w *world) wishes(text string) []wish {
 // callCommands make calls.
 //
 //	call [N x] CALL          make a call and print its envelope; N of them one after the other
-//	start NAME [N x] CALL    begin a call, or N at once, and go on
+//	start NAME [N x] CALL    begin a call, or N at once (at most 50 at a time), and go on
 //	join NAME                wait for what was started and print the answers; attached and
 //	                         replayed are both shown as repeated
 //	wait NAME                the same, and print nothing

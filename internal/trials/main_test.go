@@ -10,10 +10,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts, and docs/trials.md")
 
-// atOnce is how many scripts run at a time unless -parallel says otherwise: they wait more
-// than they work.
-const atOnce = "12"
-
 func TestMain(m *testing.M) {
 	if text := os.Getenv(jobEnv); text != "" {
 		os.Exit(work(text))
