@@ -1,17 +1,22 @@
 // Package server builds a working pawl from a contract file: it reads the file, opens the
-// store that the file names, makes an executor with the file's key secrets and registers
-// the file's tools. It is the only place that wires these parts together.
+// store that the file names, makes an executor with the file's key secrets, registers the
+// file's tools and serves the HTTP API. It is the only place that wires these parts together.
 //
 //	pawl.yaml ──▶ contract.File ──▶ tools ──▶ pawl.Executor ◀── store (sqlite)
+//	tokens ──▶ api ──────────────────────────────▲
 package server
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/sqlite"
 )
@@ -27,8 +32,18 @@ type Options struct {
 	SQLite *sqlite.Options
 	// Contract is how the contract file is read.
 	Contract *contract.Options
-	// Executor is how calls are executed. Its Secrets are replaced by the file's.
+	// Executor is how calls are executed. Its Secrets are replaced by the file's. Its Log is
+	// the server's too.
 	Executor pawl.Options
+	// Tokens is the path of the file of those who may use the API; see Grant. It is read
+	// again when it changes. Without it the API serves loopback addresses alone, where it
+	// asks for no token.
+	Tokens string
+	// AllowedHosts are names under which the API may be called beside the loopback
+	// interface's and the listener's own address, without port.
+	AllowedHosts []string
+	// Grace is how long Serve may take to end; default 20 s.
+	Grace time.Duration
 }
 
 func (o *Options) withDefaults() Options {
@@ -39,14 +54,27 @@ func (o *Options) withDefaults() Options {
 	if d.Config == "" {
 		d.Config = "pawl.yaml"
 	}
+	if d.Grace <= 0 {
+		d.Grace = 20 * time.Second
+	}
+	if d.Executor.Log == nil {
+		d.Executor.Log = slog.Default()
+	}
 	return d
 }
 
-// Server is an executor with its store and its tools.
+// Server is an executor with its store, its tools and its door.
 type Server struct {
 	file     *contract.File
 	store    pawl.Store
 	executor *pawl.Executor
+
+	feed         *api.Feed
+	tokens       *tokens // nil where none are asked for
+	allowedHosts []string
+	grace        time.Duration
+	limits       limits
+	log          *slog.Logger
 
 	closing sync.Once
 	failed  error // of closing
@@ -54,8 +82,8 @@ type Server struct {
 
 // Open reads the contract file, opens the store and registers the tools. It starts
 // nothing. A file that cannot be used is a *contract.InvalidError, a missing credential
-// contract.ErrSecret, a store that is not the one last used ErrRecovery; other errors of
-// the store are pawl's.
+// contract.ErrSecret, a store that cannot be used a *StoreError, which is ErrRecovery if it
+// is not the one last used.
 func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 	opts := o.withDefaults()
 	file, err := contract.Load(opts.Config, opts.Contract)
@@ -77,14 +105,22 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", opts.Config, err)
 	}
-	store, err := openFor(ctx, file, &opts)
-	if err != nil {
+	s := &Server{
+		file: file, feed: api.NewFeed(nil), allowedHosts: opts.AllowedHosts, grace: opts.Grace, limits: defaultLimits, log: opts.Executor.Log,
+	}
+	if opts.Tokens != "" {
+		if s.tokens, err = openTokens(opts.Tokens, s.log); err != nil {
+			return nil, err
+		}
+	}
+	if s.store, err = openFor(ctx, file, &opts); err != nil {
 		return nil, err
 	}
-	s := &Server{file: file, store: store, executor: pawl.New(store, &opts.Executor)}
+	opts.Executor.Observers = append(slices.Clone(opts.Executor.Observers), s.feed.Observer())
+	s.executor = pawl.New(s.store, &opts.Executor)
 	for i := range tools {
 		if err := s.executor.Register(&tools[i]); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), store.Close())
+			return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), s.store.Close())
 		}
 	}
 	return s, nil

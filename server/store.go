@@ -17,6 +17,19 @@ import (
 // has said that this copy is the one that lives.
 var ErrRecovery = errors.New("store needs a person's word")
 
+// StoreError: the store at Path could not be opened. Err is why: one of pawl's errors of a
+// store, sqlite.ErrNoStore, sqlite.ErrForeign, ErrRecovery, or the file system's.
+type StoreError struct {
+	Path string
+	Err  error
+}
+
+// Error says what could not be opened and why.
+func (e *StoreError) Error() string { return "open store: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StoreError) Unwrap() error { return e.Err }
+
 // OpenStore opens the store alone, to look at operations and to settle them. It reads the
 // contract file only for the store's path, and not at all where Options.Store is given.
 // Unlike Open it accepts a store that is not the one last used; Recovery says so.
@@ -48,7 +61,7 @@ func openFor(ctx context.Context, file *contract.File, o *Options) (pawl.Store, 
 		return nil, err
 	}
 	if why := db.Recovery(); why != nil {
-		return nil, errors.Join(fmt.Errorf("open store: %w: %w", ErrRecovery, why), db.Close())
+		return nil, errors.Join(&StoreError{path, fmt.Errorf("%w: %w", ErrRecovery, why)}, db.Close())
 	}
 	return db, nil
 }
@@ -73,11 +86,11 @@ func pathFor(file *contract.File, o *Options) (string, error) {
 
 func openPath(ctx context.Context, path string, o *sqlite.Options) (*sqlite.DB, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+		return nil, &StoreError{path, err}
 	}
 	db, err := sqlite.Open(path, o)
 	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+		return nil, &StoreError{path, err}
 	}
 	return db, nil
 }
