@@ -44,6 +44,7 @@ var adviceTable = []advice{
 	{FailedNoEffect, ReasonInvalidArguments, true, CallAgain, "The arguments could not be read, so nothing was sent. Correct them and call again."},
 	{FailedNoEffect, ReasonIdentityMissing, true, CallAgain, "An argument that this tool cannot do without is missing or empty, so nothing was sent. Ask the user if it is not known, then call again."},
 	{FailedNoEffect, ReasonRunRequired, false, Stop, "The host application sent no run, so nothing was sent. This cannot be corrected in the arguments."},
+	{FailedNoEffect, ReasonLabelInvalid, false, Stop, "The host application sent a label that is too long, such as the id of the run, so nothing was sent. This cannot be corrected in the arguments."},
 	{FailedNoEffect, ReasonDeadline, true, CallAgain, "Too little time is left in this turn, so nothing was sent. Call again in the next turn."},
 	{FailedNoEffect, ReasonParameterMismatch, false, NewStep, "The same thing was asked for before with other details, so nothing was sent now. If the new details are a new intention, it needs a new step; otherwise use the earlier outcome."},
 	{FailedNoEffect, ReasonSubjectBusy, true, Wait, "Something else on the same subject is not settled yet, so nothing was sent. Wait, then call again. Do not try to get around it with other words."},

@@ -582,6 +582,10 @@ func TestPersonDecides(t *testing.T) { // HU4, HU5
 		}{
 			{pawl.Decision{Version: op.Version, Who: "ana"}, pawl.RefusedInput},
 			{pawl.Decision{Version: op.Version - 1, Who: "ana", Why: "looked"}, pawl.RefusedVersion},
+			{pawl.Decision{Version: op.Version, Who: "ana", Why: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
+			{pawl.Decision{Version: op.Version, Who: strings.Repeat("x", pawl.MaxDecision+1), Why: "looked"}, pawl.RefusedInput},
+			{pawl.Decision{Version: op.Version, Who: "ana", Why: "looked", Happened: true, Ref: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
+			{pawl.Decision{Version: op.Version, Who: "ana", Why: "looked", Waiver: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
 			{pawl.Decision{Version: op.Version, Who: "ana", Why: "not there"}, pawl.RefusedEarly},
 		} {
 			if got := refusal(settle(x.d)); got != x.want {
@@ -589,7 +593,7 @@ func TestPersonDecides(t *testing.T) { // HU4, HU5
 			}
 		}
 		time.Sleep(20 * time.Minute)
-		if err := settle(pawl.Decision{Version: op.Version, Who: "ana", Why: "not in the outbox"}); err != nil {
+		if err := settle(pawl.Decision{Version: op.Version, Who: "ana", Why: strings.Repeat("x", pawl.MaxDecision)}); err != nil {
 			t.Fatal(err)
 		}
 		if op := h.operation(); op.Status != pawl.FailedNoEffect || op.SettledBy != pawl.ByPerson {
@@ -622,7 +626,21 @@ func TestBadCallsAreRefusedWithAReason(t *testing.T) {
 		}
 		h.want(h.do(ex, call(func(c *pawl.Call) { c.Tool = "nope" })), "FAILED_NO_EFFECT unknown_tool refused", 0)
 		h.want(h.do(ex, call(func(c *pawl.Call) { c.Run = "" })), "FAILED_NO_EFFECT run_required refused", 0)
-		h.want(h.do(ex, call(func(c *pawl.Call) { c.Run = strings.Repeat("r", 300) })), "FAILED_NO_EFFECT invalid_arguments refused", 0)
+		long := strings.Repeat("r", 300)
+		for name, change := range map[string]func(*pawl.Call){
+			"run:":        func(c *pawl.Call) { c.Run = long },
+			"parent run:": func(c *pawl.Call) { c.ParentRun = long },
+			"step:":       func(c *pawl.Call) { c.Step = long },
+			"tenant:":     func(c *pawl.Call) { c.Tenant = long },
+			"actor:":      func(c *pawl.Call) { c.Actor = long },
+			"attributes:": func(c *pawl.Call) { c.Attributes = map[string]string{"a": long} },
+		} {
+			env := h.do(ex, call(change))
+			h.want(env, "FAILED_NO_EFFECT label_invalid refused", 0)
+			if env.NextAction != pawl.Stop || env.RetrySafe || !strings.Contains(env.Message, name) {
+				t.Errorf("%s got %s, retry safe %v, %q: the host's mistake is nothing for the model", name, env.NextAction, env.RetrySafe, env.Message)
+			}
+		}
 	})
 }
 

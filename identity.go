@@ -51,15 +51,15 @@ func Identify(c *Contract, call *Call) (*Identified, error) {
 		{"run", call.Run}, {"parent run", call.ParentRun}, {"step", call.Step}, {"tenant", call.Tenant}, {"actor", call.Actor},
 	} {
 		if len(l.value) > maxLabel {
-			return nil, &CallError{Reason: ReasonInvalidArguments, Field: l.name, Err: fmt.Errorf("%s: %d bytes, at most %d are allowed", l.name, len(l.value), maxLabel)}
+			return nil, &CallError{Reason: ReasonLabelInvalid, Field: l.name, Err: fmt.Errorf("%s: %d bytes, at most %d are allowed", l.name, len(l.value), maxLabel)}
 		}
 	}
 	if len(call.Attributes) > maxAttributes {
-		return nil, &CallError{Reason: ReasonInvalidArguments, Field: "attributes", Err: fmt.Errorf("attributes: %d, at most %d are allowed", len(call.Attributes), maxAttributes)}
+		return nil, &CallError{Reason: ReasonLabelInvalid, Field: "attributes", Err: fmt.Errorf("attributes: %d, at most %d are allowed", len(call.Attributes), maxAttributes)}
 	}
 	for name, value := range call.Attributes {
 		if len(name) > maxLabel || len(value) > maxLabel {
-			return nil, &CallError{Reason: ReasonInvalidArguments, Field: "attributes", Err: fmt.Errorf("attributes: one has more than %d bytes", maxLabel)}
+			return nil, &CallError{Reason: ReasonLabelInvalid, Field: "attributes", Err: fmt.Errorf("attributes: one has more than %d bytes", maxLabel)}
 		}
 	}
 	raw := call.Args

@@ -214,6 +214,9 @@ type Entry struct {
 	Note     string       `json:"note,omitempty"`
 }
 
+// MaxDecision is the number of bytes that each text of a Decision may have.
+const MaxDecision = 4 << 10
+
 // Decision is what a named person decided about an open operation.
 type Decision struct {
 	// Happened: the effect exists; otherwise it does not and cannot still land.

@@ -113,6 +113,7 @@ const (
 	ReasonInvalidArguments  Reason = "invalid_arguments"
 	ReasonIdentityMissing   Reason = "identity_missing"
 	ReasonRunRequired       Reason = "run_required"
+	ReasonLabelInvalid      Reason = "label_invalid"      // run, step, tenant, actor or an attribute
 	ReasonDeadline          Reason = "deadline"           // too little time left to start
 	ReasonParameterMismatch Reason = "parameter_mismatch" // same key, another guard value
 	ReasonSubjectBusy       Reason = "subject_busy"       // another operation on the subject is open

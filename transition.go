@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -274,6 +275,11 @@ func (s *stepper) decide() error {
 	d := s.ev.Decision
 	if d == nil || strings.TrimSpace(d.Who) == "" || strings.TrimSpace(d.Why) == "" {
 		return s.refuse(RefusedInput, "a decision names who and why")
+	}
+	for _, text := range []struct{ name, value string }{{"who", d.Who}, {"why", d.Why}, {"ref", d.Ref}, {"waiver", d.Waiver}} {
+		if len(text.value) > MaxDecision {
+			return s.refuse(RefusedInput, fmt.Sprintf("%s: %d bytes, at most %d are allowed", text.name, len(text.value), MaxDecision))
+		}
 	}
 	if d.Version != s.op.Version {
 		return s.refuse(RefusedVersion, "")
