@@ -13,11 +13,16 @@ import (
 func hintFor(err error) string {
 	var refused *pawl.Refusal
 	var invalid *contract.InvalidError
+	var token *server.TokenError
 	switch {
 	case errors.As(err, &refused):
 		return hintForRefusal(refused)
 	case errors.As(err, &invalid):
 		return "Correct the file, then check it with: pawl lint FILE"
+	case errors.As(err, &token):
+		return "Correct the line in the tokens file. A sound one is made by: pawl token new"
+	case errors.Is(err, server.ErrNoTokens):
+		return "Name a file of tokens with --tokens; make them with: pawl token new"
 	case errors.Is(err, server.ErrRecovery):
 		return "If no other copy is in use, say so with: pawl restore"
 	case errors.Is(err, contract.ErrSecret):

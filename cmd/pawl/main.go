@@ -12,6 +12,8 @@
 //	lint            {file, ok, problems: [{line, column, message}], findings: [{line, tool, severity, code, message, cost}]}
 //	sweep           {settled, open, review}
 //	sandbox         {url, ledger}
+//	serve           {url}
+//	token new       {token, line}
 //	demo            {scenes: [{name, effects, expected_effects, status, settled_by, envelope}], ok}
 //	version         {version, go, revision, os, arch}
 //
@@ -136,7 +138,7 @@ Exit codes: 0 SUCCEEDED or ok, 1 error, 2 wrong use, 3 FAILED_NO_EFFECT,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 	}
-	root.AddCommand(newDemo(), newCall(), newOps(), newSettle(), newSweep(), newKey(), newLint(), newSandbox(), newRestore(), newPrompt(), newVersion())
+	root.AddCommand(newDemo(), newCall(), newOps(), newSettle(), newSweep(), newServe(), newToken(), newKey(), newLint(), newSandbox(), newRestore(), newPrompt(), newVersion())
 	root.SetUsageTemplate(usageTemplate)
 	mark(root)
 	return root

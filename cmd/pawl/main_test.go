@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 //	effects N [RUN]       the sandbox's ledger has N effects (of a run)
 //	requests N            N requests that want an effect reached the sandbox
 //	held N                wait until the sandbox holds N requests
+//	serve [ARG...]        start pawl serve on a free port, in a process of its own
+//	http STATUS METHOD PATH [BODY|FILE.json [Bearer:TOKEN]]
+//	                      ask it, expect a status, and put the answer on stdout
+//	drain                 end it with SIGTERM, expect exit code 0, and put its log on stderr
 //	exits N COMMAND...    run a command and expect an exit code
 //	get VAR PATH          set VAR to a member (a.b.0, a.len) of the JSON on the last stdout
 //	is PATH VALUE         a member of the JSON on the last stdout has a value
@@ -38,11 +42,13 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[deskKey{}] = &scriptDesk{}
+			env.Values[daemonKey{}] = new(*daemon)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"desk": cmdDesk, "fault": cmdFault, "effects": cmdEffects, "requests": cmdRequests, "held": cmdHeld, "exits": cmdExits,
 			"get": cmdGet, "is": cmdIs, "sql": cmdSQL, "lock": cmdLock, "big": cmdBig,
+			"serve": cmdServe, "http": cmdHTTP, "drain": cmdDrain,
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "root" {
