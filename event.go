@@ -17,6 +17,7 @@ const (
 	EventFence    EventKind = "fence"     // a fence was answered
 	EventReview   EventKind = "review"    // no automatic move is left
 	EventDecide   EventKind = "decide"    // a named person decided
+	EventQuiet    EventKind = "quiet"     // no further copy of a convergent request can land
 )
 
 // Event is one thing that happened to an operation, as Step takes it.

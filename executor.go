@@ -287,7 +287,7 @@ func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operat
 		next := &Operation{Intent: op.Intent, State: tr.State}
 		next.Chain = ChainHash(op.Chain, entry)
 		err = e.store.Apply(ctx, &Change{
-			ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: next.Status.Held(), Entry: entry,
+			ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: next.held(), Entry: entry,
 		})
 		if errors.Is(err, ErrHeld) && next.Status == Succeeded {
 			// Another step has had the effect too: the record says so and claims nothing for it.

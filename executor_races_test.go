@@ -3,6 +3,8 @@ package pawl_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -69,4 +71,36 @@ func TestRetryOvertakenByAnotherWorkerTellsItsOutcome(t *testing.T) {
 		h.want(h.do(fast, call(nil)), "SUCCEEDED confirmed executed", 1)
 		wg.Wait()
 	})
+}
+
+// TestSubjectStaysClaimedWhileACopyMayLand: two requests of a convergent operation are out
+// and one has set the state. The other one may land as late as its flight, over a later
+// change of the subject, which therefore waits.
+func TestSubjectStaysClaimedWhileACopyMayLand(t *testing.T) {
+	for _, swept := range []bool{false, true} {
+		t.Run(fmt.Sprintf("swept %v", swept), func(t *testing.T) {
+			edit := func(c *pawl.Contract) {
+				keyless(c)
+				c.Class, c.ConvergentFor = pawl.Convergent, time.Minute
+				c.Identity, c.Serialize = []pawl.Field{pawl.Text("order_id"), pawl.Text("zip")}, []string{"order_id"}
+			}
+			zip := func(zip string) pawl.Call {
+				return call(func(c *pawl.Call) { c.Args = json.RawMessage(`{"order_id":"A","zip":"` + zip + `"}`) })
+			}
+			play(t, edit, func(h *house) {
+				h.provider.script = []string{"before"} // for all that the client can tell
+				ex := h.executor(nil)
+				if swept {
+					ex.Start()
+				}
+				h.want(h.do(ex, zip("1000")), "SUCCEEDED confirmed executed", 1)
+				h.want(h.do(ex, zip("2000")), "FAILED_NO_EFFECT subject_busy refused", 1)
+				time.Sleep(17 * time.Minute) // flight and pause, counted from the second permit
+				if op := h.operation(); swept && (!op.Quiet.IsZero() || !op.Due.IsZero()) {
+					t.Errorf("got quiet %v, due %v; want the subject let go of", op.Quiet, op.Due)
+				}
+				h.want(h.do(ex, zip("2000")), "SUCCEEDED confirmed executed", 2)
+			})
+		})
+	}
 }

@@ -250,7 +250,7 @@ func (f *flight) step(ctx context.Context) bool {
 	case op.Reopens() && f.mayRetry(op):
 		return f.retry(ctx, op)
 	case op.Status.Settled() && !wantsResult(&op.State):
-		return false
+		return f.settled(op)
 	case op.out() && len(f.outs) == 0:
 		return f.event(&Event{Kind: EventTakeover}) // an answer that could not be recorded is lost
 	}
@@ -269,6 +269,20 @@ func (f *flight) step(ctx context.Context) bool {
 	default:
 		return f.linger(op, changed, m, now)
 	}
+}
+
+// settled does what is left to do for an operation that is settled, if its time has come.
+// Otherwise it lets go of a lease that was renewed while someone else settled it.
+func (f *flight) settled(op *Operation) bool {
+	now := f.e.now(f.ctx)
+	m := Next(op, now)
+	switch {
+	case m.Kind == MoveQuiet && !m.At.After(now):
+		return f.event(&Event{Kind: EventQuiet})
+	case !op.Lease.IsZero():
+		f.release(op, m)
+	}
+	return false
 }
 
 // linger waits for the next move or a late answer. It reports whether to go on; when not,

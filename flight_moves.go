@@ -148,6 +148,8 @@ func (f *flight) move(ctx context.Context, op *Operation, m Move) bool {
 	switch m.Kind {
 	case MoveReview:
 		return f.event(&Event{Kind: EventReview, Reason: m.Why})
+	case MoveQuiet:
+		return f.event(&Event{Kind: EventQuiet})
 	case MoveResend:
 		if !f.event(&Event{Kind: EventResend}) {
 			return false

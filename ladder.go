@@ -11,6 +11,7 @@ const (
 	MoveResend MoveKind = "resend" // same bytes, same key
 	MoveFence  MoveKind = "fence"  // make absence final
 	MoveReview MoveKind = "review" // ask a person
+	MoveQuiet  MoveKind = "quiet"  // let go of the subject
 )
 
 // Move is the next automatic step of an operation and the time from which it may be made.
@@ -46,11 +47,10 @@ const (
 // concludes from a probe) and, when no rung is left, a person.
 func Next(op *Operation, now time.Time) Move {
 	switch {
-	case wantsResult(&op.State):
-		if op.Contract.Probe == nil || op.Probes.Count >= maxResultProbes {
-			return Move{Kind: MoveNone}
-		}
+	case wantsResult(&op.State) && op.Contract.Probe != nil && op.Probes.Count < maxResultProbes:
 		return Move{Kind: MoveProbe, At: op.nextProbe(fastCap)}
+	case !op.Quiet.IsZero():
+		return Move{Kind: MoveQuiet, At: op.Quiet.Add(time.Millisecond)}
 	case op.Status != Unknown:
 		return Move{Kind: MoveNone}
 	}

@@ -43,6 +43,8 @@ func climb(out *bytes.Buffer, name string, c Contract, first Evidence, provider 
 			e.Kind, e.Fence, said = EventFence, &f, string(f.Outcome)
 		case MoveReview:
 			e.Kind, e.Reason, said = EventReview, m.Why, string(m.Why)
+		case MoveQuiet:
+			e.Kind = EventQuiet
 		case MoveResend:
 			e.Kind, e.Lease = EventResend, now.Add(time.Minute)
 			op = after(op, e)
@@ -52,10 +54,9 @@ func climb(out *bytes.Buffer, name string, c Contract, first Evidence, provider 
 		op = after(op, e)
 		fmt.Fprintf(out, "    +%s %s %s: %s %s\n", now.Sub(t0), m.Kind, said, op.Status, op.Reason)
 		if op.Status.Settled() {
-			if op.Due != (time.Time{}) && !wantsResult(&op.State) {
+			if rests := Next(op, now).Kind == MoveNone; rests && op.Due != (time.Time{}) {
 				panic("settled and still due")
-			}
-			if !wantsResult(&op.State) {
+			} else if rests && !wantsResult(&op.State) {
 				return
 			}
 		}

@@ -131,8 +131,18 @@ type State struct {
 	Review time.Time `json:"review,omitzero"`
 	// ReviewReason says why.
 	ReviewReason Reason `json:"review_reason,omitempty"`
+	// Quiet is the time until which a further copy of a convergent request may land although
+	// the operation has succeeded: its subject stays claimed until then. Zero where none can.
+	Quiet time.Time `json:"quiet,omitzero"`
 	// Chain is the hash of the last entry of the history.
 	Chain []byte `json:"chain"`
+}
+
+// held returns the claims that an operation holds in a state.
+func (s *State) held() ClaimsHeld {
+	h := s.Status.Held()
+	h.Subject = h.Subject || !s.Quiet.IsZero()
+	return h
 }
 
 // Attempt is one permit and what became of it.

@@ -301,6 +301,12 @@ func (t *turn) meetDone(op *Operation) *Envelope {
 // meetSubject waits until nothing on the subject is open any more.
 func (t *turn) meetSubject(op *Operation) *Envelope {
 	last := t.wait(t.e.flight(op.ID), op)
+	if now := t.e.now(t.ctx); !last.Quiet.IsZero() && t.mayStart() {
+		if _, err := t.e.apply(t.ctx, last, &Event{Kind: EventQuiet, At: now, By: "worker " + t.e.opts.Worker, Token: last.Token}); err != nil {
+			return t.refuse(ReasonSubjectBusy, "")
+		}
+		return nil
+	}
 	switch {
 	case last.Status.Open():
 		return t.refuse(ReasonSubjectBusy, "")

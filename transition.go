@@ -51,6 +51,8 @@ func (s *stepper) apply() error {
 		return s.takeover()
 	case EventDecide:
 		return s.decide()
+	case EventQuiet:
+		return s.quiet()
 	case EventAnswer:
 		if !current && !provesEffect(s.ev.Evidence) {
 			return s.keepStale()
@@ -247,6 +249,18 @@ func (s *stepper) takeover() error {
 	if s.op.Status == Pending {
 		s.next.Status, s.next.Reason = Unknown, ReasonOwnerLost
 	}
+	return nil
+}
+
+// quiet ends the claim on the subject. It is a matter of time and needs no lease.
+func (s *stepper) quiet() error {
+	switch {
+	case s.op.Quiet.IsZero():
+		return s.refuse(RefusedStatus, "no copy is waited for")
+	case !s.ev.At.After(s.op.Quiet):
+		return s.refuse(RefusedEarly, "")
+	}
+	s.next.Quiet = time.Time{}
 	return nil
 }
 

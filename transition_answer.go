@@ -137,10 +137,27 @@ func (s *stepper) succeed(result []byte, ref string, by SettledBy, why Reason) {
 		s.alarms = append(s.alarms, AlarmConflict)
 	}
 	n.Status, n.Reason, n.SettledBy = Succeeded, why, by
+	if after := (Operation{Intent: s.op.Intent, State: *n}); after.copies() > 1 {
+		n.Quiet = after.SafeAt()
+	}
 	if ref != "" {
 		n.Ref = ref
 	}
 	s.keepResult(result)
+}
+
+// copies counts the requests of a convergent operation that may land: one is the effect, and
+// another one would set the state once more, over a later change of the subject.
+func (op *Operation) copies() (n int) {
+	if op.Contract.Class != Convergent || (op.SubjectClaim == Digest{}) {
+		return 0
+	}
+	for _, a := range op.Attempts {
+		if !a.NoEffect {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *stepper) keepResult(result []byte) {

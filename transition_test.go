@@ -29,6 +29,18 @@ func unsafeContract() *Contract {
 	return &c
 }
 
+// copyOut is a convergent operation whose resend succeeded while its first request may
+// still land.
+func copyOut() *Operation {
+	c := Contract{
+		Tool: "set", Class: Convergent, Identity: []Field{{Name: "id"}}, Serialize: []string{"id"}, ConvergentFor: time.Minute,
+	}.WithDefaults()
+	op := pending(&c)
+	op.SubjectClaim = Digest{1}
+	return after(op, answer1(1, Evidence{Class: ClassAmbiguous}), ev(EventResend, 4*time.Second, func(e *Event) { e.Lease = e.At.Add(time.Minute) }),
+		answer1(2, Evidence{Class: ClassSucceeded, Result: []byte(`{}`)}))
+}
+
 func pending(c *Contract) *Operation {
 	op, _, err := newOperation(&Intent{ID: NewID(t0), Tool: c.Tool, Contract: c}, nil, t0, 30*time.Second, "worker w")
 	if err != nil {
@@ -93,6 +105,7 @@ func namedStates() []struct {
 		{"unknown, resent", after(pending(keyedContract()), append(append([]*Event{ambiguous}, absents...), resend)...)},
 		{"unknown, key mismatch", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassAmbiguous, KeyMismatch: true}))},
 		{"succeeded", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassSucceeded, Result: []byte(`{}`)}))},
+		{"succeeded, another copy out", copyOut()},
 		{"succeeded, result lost", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassResultLost}))},
 		{"failed, not sent", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassNotSent, Strength: P1}))},
 		{"failed, rejected", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassRejected, Strength: P4}))},
@@ -146,6 +159,8 @@ func namedEvents() []struct {
 		{"fence held", ev(EventFence, soon, func(e *Event) { e.Fence = &FenceResult{Outcome: FenceHeld} })},
 		{"fence found", ev(EventFence, soon, func(e *Event) { e.Fence = &FenceResult{Outcome: FenceFound, Ref: "r1"} })},
 		{"review", ev(EventReview, soon, nil)},
+		{"quiet, early", ev(EventQuiet, soon, nil)},
+		{"quiet, in time", ev(EventQuiet, late, nil)},
 		{"person: happened", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Happened: true, Who: "ana", Why: "seen", Ref: "r1"} })},
 		{"person: did not, early", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Who: "ana", Why: "not there"} })},
 		{"person: did not, early, waiver", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Who: "ana", Why: "not there", Waiver: "provider confirmed"} })},
