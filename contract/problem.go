@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/spelling"
 )
 
 // Problem is one thing in a contract file that must be changed before it can be used.
@@ -159,49 +161,9 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-// nearest returns the known word that a typing error of word most likely meant, or "".
-func nearest(word string, known []string) string {
-	best, bestDistance := "", 1+len(word)/3
-	for _, k := range known {
-		if d := editDistance(word, k); d <= bestDistance {
-			if d < bestDistance || best == "" {
-				best, bestDistance = k, d
-			}
-		}
-	}
-	return best
-}
-
-// editDistance counts insertions, deletions, replacements and swaps of neighbours.
-func editDistance(a, b string) int {
-	const longest = 64
-	if len(a) > longest || len(b) > longest {
-		return 1 + longest
-	}
-	var before, last, row [longest + 1]int
-	for j := range len(b) + 1 {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(row[j-1]+1, last[j]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
-}
-
 // didYouMean is the end of a message about an unknown word.
 func didYouMean(word string, known []string) string {
-	if n := nearest(word, known); n != "" {
+	if n := spelling.Nearest(word, known); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
 	if len(known) > 40 {

@@ -43,6 +43,10 @@ func cutReference(s string) (r reference, rest, problem string) {
 // ErrSecret: a credential that a contract names could not be had. The text names it.
 var ErrSecret = errors.New("credential is not available")
 
+// ErrShortSecret: a key secret is there, and it is too short to keep keys from being
+// guessed. It is an ErrSecret too.
+var ErrShortSecret = fmt.Errorf("%w: it is too short", ErrSecret)
+
 // maxSecret caps the size of a secret's file.
 const maxSecret = 64 << 10
 
@@ -113,7 +117,7 @@ func (f *File) KeySecrets() (func(tenant string) []pawl.Secret, error) {
 				return nil, fmt.Errorf("key secret %q: %w", k.id, err)
 			}
 			if len(v) < minKeySecret {
-				return nil, fmt.Errorf("key secret %q: %v: %w: it has %d bytes, want at least %d", k.id, k.ref, ErrSecret, len(v), minKeySecret)
+				return nil, fmt.Errorf("key secret %q: %v: %w: it has %d bytes, want at least %d", k.id, k.ref, ErrShortSecret, len(v), minKeySecret)
 			}
 			secrets = append(secrets, pawl.Secret{ID: k.id, Value: []byte(v)})
 		}
