@@ -9,6 +9,7 @@ const (
 	EventBegin    EventKind = "begin"     // the intent and the first permit are recorded
 	EventRetry    EventKind = "retry"     // a permit after FAILED_NO_EFFECT
 	EventResend   EventKind = "resend"    // a permit after UNKNOWN: same bytes, same key
+	EventSnapshot EventKind = "snapshot"  // the state before was read, under a permit not used yet
 	EventGiveBack EventKind = "give_back" // a permit returned unsent by its live holder
 	EventNoAnswer EventKind = "no_answer" // the wait for an answer ended; the attempt is still out
 	EventAnswer   EventKind = "answer"    // an attempt ended with evidence
@@ -37,16 +38,17 @@ type Event struct {
 	// Lease is the end of the reporter's lease after the event; zero releases it.
 	Lease time.Time
 
-	// Attempt is the number of the attempt that EventGiveBack, EventNoAnswer and
-	// EventAnswer speak of.
+	// Attempt is the number of the attempt that EventSnapshot, EventGiveBack,
+	// EventNoAnswer and EventAnswer speak of.
 	Attempt  int
 	Evidence *Evidence
 	Probe    *ProbeResult
 	Fence    *FenceResult
 	Decision *Decision
-	// Before replaces the snapshot with EventRetry; nil keeps it.
+	// Before is what EventSnapshot read.
 	Before []byte
-	// Reason is why EventReview asks a person.
+	// Reason is why EventReview asks a person, or why EventGiveBack returns the permit:
+	// ReasonGivenBack where it is empty.
 	Reason Reason
 	Note   string
 }

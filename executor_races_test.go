@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl"
@@ -103,4 +105,45 @@ func TestSubjectStaysClaimedWhileACopyMayLand(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSnapshotIsReadWhileTheSubjectIsHeld: a probe compares the state with the one before
+// the attempt. Read before the operation holds its subject, that would be the state before
+// another operation, whose change would then be taken for this one's.
+func TestSnapshotIsReadWhileTheSubjectIsHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		var changes atomic.Int64
+		c := pawl.Contract{
+			Tool: "book", Identity: []pawl.Field{pawl.Text("order_id"), pawl.Text("what")}, Serialize: []string{"order_id"}, Snapshot: true,
+		}
+		tool := pawl.NewFunc(c, func(context.Context, struct{}) (int64, error) { return changes.Add(1), nil }, &pawl.FuncOptions{
+			Snapshot: func(context.Context, *pawl.Invocation) (json.RawMessage, error) {
+				n := changes.Load()
+				time.Sleep(2 * time.Second)
+				return json.Marshal(n)
+			},
+		})
+		ex := pawl.New(store, nil)
+		if err := ex.Register(tool); err != nil {
+			t.Fatal(err)
+		}
+		defer stop(ex)
+		var wg sync.WaitGroup
+		for _, what := range []string{"first", "second"} {
+			wg.Go(func() {
+				env, err := ex.Do(context.Background(), pawl.Call{Tool: "book", Run: "run-1", Step: what, Args: json.RawMessage(`{"order_id":"A","what":"` + what + `"}`)})
+				if err != nil || env.Status != pawl.Succeeded {
+					t.Errorf("%s: got %s, %v", what, env.Status, err)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		wg.Wait()
+		ops, err := store.Find(context.Background(), pawl.Query{})
+		if err != nil || len(ops) != 2 || string(ops[0].Before) != "1" || string(ops[1].Before) != "0" {
+			t.Errorf("got %d operations (%v), the second before it %s; want the change of the first in it", len(ops), err, ops[0].Before)
+		}
+	})
 }

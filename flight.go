@@ -224,7 +224,7 @@ func (f *flight) drive(send bool) {
 	stop := context.AfterFunc(f.e.base, giveUp)
 	defer stop()
 
-	if send && !f.send(ctx) {
+	if send && !f.start(ctx) {
 		return
 	}
 	for f.step(ctx) {

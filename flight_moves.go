@@ -87,7 +87,7 @@ func (op *Operation) mayHaveReached(n int) int {
 
 // mayRetry reports whether a call that provably had no effect is tried again by itself.
 func (f *flight) mayRetry(op *Operation) bool {
-	if f.end.IsZero() || f.retries >= maxRetries || op.Reason == ReasonGivenBack || len(f.outs) > 0 || f.stopped() {
+	if f.end.IsZero() || f.retries >= maxRetries || op.Reason == ReasonGivenBack || op.Reason == ReasonSnapshot || len(f.outs) > 0 || f.stopped() {
 		return false
 	}
 	select {
@@ -119,7 +119,7 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	case <-f.e.stopping:
 		return false
 	}
-	fresh, err := f.e.reopen(ctx, f.tool, op)
+	fresh, err := f.e.reopen(ctx, op)
 	if err != nil {
 		f.publish(fresh) // someone else may have reopened it
 		if mayBeWritten(err) {
@@ -129,7 +129,7 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	}
 	f.token = fresh.Token
 	f.publish(fresh)
-	return f.send(ctx)
+	return f.start(ctx)
 }
 
 // doubt shows those who wait that nobody knows what is on record: the permit of a retry may

@@ -202,7 +202,7 @@ func (op *Operation) out() bool {
 // Reopens reports whether a repeat of the call gets the next attempt under the same key.
 func (op *Operation) Reopens() bool {
 	return op.Status == FailedNoEffect &&
-		(op.Reason == ReasonNotSent || op.Reason == ReasonGivenBack || op.Reason == ReasonTransient)
+		(op.Reason == ReasonNotSent || op.Reason == ReasonGivenBack || op.Reason == ReasonSnapshot || op.Reason == ReasonTransient)
 }
 
 // nextProbe is the time of the next probe: at once, then at growing distances.

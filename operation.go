@@ -119,7 +119,7 @@ type State struct {
 
 	Attempts []Attempt `json:"attempts,omitempty"`
 	Probes   Probes    `json:"probes,omitzero"`
-	// Before is the snapshot read before the first attempt: JSON.
+	// Before is the snapshot read before the first attempt or the last retry: JSON.
 	Before json.RawMessage `json:"before,omitempty"`
 	// Result is the provider's result: JSON; nil where it is not known (yet).
 	Result json.RawMessage `json:"result,omitempty"`
@@ -250,10 +250,10 @@ type begun struct {
 }
 
 // newOperation is the state that Begin writes: the intent with its first permit.
-func newOperation(in *Intent, before []byte, now time.Time, lease time.Duration, worker string) (*Operation, *begun, error) {
+func newOperation(in *Intent, now time.Time, lease time.Duration, worker string) (*Operation, *begun, error) {
 	in.Created = now
 	op := &Operation{Intent: *in, State: State{
-		Status: Pending, Version: 1, Token: newToken(), Lease: now.Add(lease), Due: now.Add(lease), Updated: now, Before: before,
+		Status: Pending, Version: 1, Token: newToken(), Lease: now.Add(lease), Due: now.Add(lease), Updated: now,
 		Attempts: []Attempt{{N: 1, Kind: AttemptFirst, Permit: now, Worker: worker}},
 	}}
 	first := &begun{entry: Entry{Seq: 1, At: now, Event: string(EventBegin), By: worker, To: Pending, Attempt: 1}}

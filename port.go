@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -111,41 +110,25 @@ func safeFence(ctx context.Context, p Port, op *Operation) (r FenceResult) {
 	return fencer.Fence(ctx, op)
 }
 
-var errSnapshot = errors.New("the state before could not be read")
-
-// safeSnapshot reads the state before and does not wait longer than ctx and a grace.
-func safeSnapshot(ctx context.Context, p Port, inv *Invocation) (json.RawMessage, error) {
-	type reply struct {
-		before json.RawMessage
-		err    error
-	}
-	replies := make(chan reply, 1)
-	go func() {
-		defer func() {
-			if v := recover(); v != nil {
-				replies <- reply{err: fmt.Errorf("%w: panic: %T", errSnapshot, v)}
-			}
-		}()
-		reader, ok := p.(Snapshotter)
-		if !ok {
-			replies <- reply{err: fmt.Errorf("%w: the tool has no snapshot any more", errSnapshot)}
-			return
+// safeSnapshot reads the state before an attempt.
+func safeSnapshot(ctx context.Context, p Port, inv *Invocation) (before json.RawMessage, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %T", v)
 		}
-		before, err := reader.Snapshot(ctx, inv)
-		replies <- reply{before, err}
 	}()
-	select {
-	case r := <-replies:
-		switch {
-		case r.err != nil:
-			return nil, fmt.Errorf("%w: %w", errSnapshot, r.err)
-		case !json.Valid(r.before):
-			return nil, fmt.Errorf("%w: it is no JSON", errSnapshot)
-		case len(r.before) > MaxResult:
-			return nil, fmt.Errorf("%w: %d bytes, at most %d are kept", errSnapshot, len(r.before), MaxResult)
-		}
-		return r.before, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", errSnapshot, ctx.Err())
+	reader, ok := p.(Snapshotter)
+	if !ok {
+		return nil, fmt.Errorf("the tool has no snapshot any more")
 	}
+	before, err = reader.Snapshot(ctx, inv)
+	switch {
+	case err != nil:
+		return nil, err
+	case !json.Valid(before):
+		return nil, fmt.Errorf("the state before is no JSON")
+	case len(before) > MaxResult:
+		return nil, fmt.Errorf("the state before has %d bytes, at most %d are kept", len(before), MaxResult)
+	}
+	return before, nil
 }

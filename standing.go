@@ -202,7 +202,7 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	if _, ok := t.e.admit(); !ok {
 		return t.replay(op), nil
 	}
-	fresh, err := t.e.reopen(t.ctx, t.tool, op)
+	fresh, err := t.e.reopen(t.ctx, op)
 	if err == nil {
 		return t.answer(t.launch(fresh)), nil
 	}
@@ -212,8 +212,6 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 		return undecided(t.effect, op.ID.String()), err
 	case errors.Is(err, ErrHeld):
 		return t.refuse(ReasonSubjectBusy, ""), nil
-	case errors.Is(err, errSnapshot):
-		return t.refuse(ReasonSnapshot, ""), nil
 	case notWritten(err):
 		return t.replay(op), err
 	default:

@@ -84,6 +84,7 @@ const (
 	ReasonNone           Reason = ""
 	ReasonNotSent        Reason = "not_sent"        // every attempt proven unsent
 	ReasonGivenBack      Reason = "given_back"      // the permit was returned unsent
+	ReasonSnapshot       Reason = "snapshot"        // the same, because the state before could not be read
 	ReasonRejected       Reason = "rejected"        // a definite refusal
 	ReasonTransient      Reason = "transient"       // a refusal the contract calls transient
 	ReasonNoAnswer       Reason = "no_answer"       // the wait for the answer ended first
@@ -122,7 +123,6 @@ const (
 	ReasonNotYours          Reason = "not_yours"          // the operation belongs to another actor
 	ReasonGenerations       Reason = "generations"        // the cap on generations in a run is reached
 	ReasonAttempts          Reason = "attempts"           // the cap on attempts for life is reached
-	ReasonSnapshot          Reason = "snapshot"           // the state before could not be read
 	ReasonStore             Reason = "store"              // the intent could not be made durable
 	ReasonBusy              Reason = "busy"               // the executor has as many open calls as it may
 	ReasonStopping          Reason = "stopping"           // the executor takes no new calls

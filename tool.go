@@ -38,7 +38,8 @@ type Fencer interface {
 	Fence(ctx context.Context, op *Operation) FenceResult
 }
 
-// Snapshotter reads the state before the first attempt: JSON.
+// Snapshotter reads the state before the first attempt and before each retry, while the
+// operation holds its subject: JSON.
 type Snapshotter interface {
 	Snapshot(ctx context.Context, inv *Invocation) (json.RawMessage, error)
 }

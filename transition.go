@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func (s *stepper) apply() error {
 			return s.refuse(RefusedStale, "")
 		}
 		return s.probe()
-	case EventResend, EventGiveBack, EventNoAnswer, EventFence, EventReview:
+	case EventResend, EventSnapshot, EventGiveBack, EventNoAnswer, EventFence, EventReview:
 		if !current {
 			return s.refuse(RefusedStale, "")
 		}
@@ -73,6 +74,8 @@ func (s *stepper) apply() error {
 	switch s.ev.Kind {
 	case EventResend:
 		return s.resend()
+	case EventSnapshot:
+		return s.snapshot()
 	case EventGiveBack:
 		return s.giveBack()
 	case EventNoAnswer:
@@ -172,9 +175,6 @@ func (s *stepper) retry() error {
 	s.next.Token = s.ev.NewToken
 	s.next.Status, s.next.Reason = Pending, ReasonNone
 	s.next.SettledBy = ""
-	if s.ev.Before != nil {
-		s.next.Before = s.ev.Before
-	}
 	s.permit(AttemptRetry)
 	return nil
 }
@@ -204,6 +204,20 @@ func (s *stepper) permit(kind AttemptKind) {
 	s.permitted = n
 }
 
+// snapshot keeps the state before an attempt, read while the operation holds its subject.
+// The permit has not been used, so that it counts from now.
+func (s *stepper) snapshot() error {
+	a := s.attempt(s.ev.Attempt)
+	switch {
+	case a == nil || !a.Out() || s.op.Status != Pending:
+		return s.refuse(RefusedStatus, "the attempt is not out")
+	case s.ev.Before == nil:
+		return s.refuse(RefusedInput, "no state before")
+	}
+	a.Permit, s.next.Before = s.ev.At, s.ev.Before
+	return nil
+}
+
 // giveBack accounts for a permit whose live holder wrote nothing.
 func (s *stepper) giveBack() error {
 	a := s.attempt(s.ev.Attempt)
@@ -212,7 +226,7 @@ func (s *stepper) giveBack() error {
 	}
 	a.Class, a.Strength, a.Proof, a.NoEffect, a.Ended = ClassNotSent, P1, "given_back", true, s.ev.At
 	if s.op.Status == Pending || s.op.Status == Unknown {
-		s.fold(ReasonGivenBack)
+		s.fold(cmp.Or(s.ev.Reason, ReasonGivenBack))
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (s *stepper) fold(last Reason) {
 		}
 		s.next.Status = Unknown
 		switch last {
-		case ReasonNotSent, ReasonGivenBack, ReasonRejected, ReasonTransient:
+		case ReasonNotSent, ReasonGivenBack, ReasonSnapshot, ReasonRejected, ReasonTransient:
 			if s.op.Status == Pending || s.next.Reason == ReasonNone {
 				s.next.Reason = ReasonAmbiguous
 			}

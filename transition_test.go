@@ -42,7 +42,7 @@ func copyOut() *Operation {
 }
 
 func pending(c *Contract) *Operation {
-	op, _, err := newOperation(&Intent{ID: NewID(t0), Tool: c.Tool, Contract: c}, nil, t0, 30*time.Second, "worker w")
+	op, _, err := newOperation(&Intent{ID: NewID(t0), Tool: c.Tool, Contract: c}, t0, 30*time.Second, "worker w")
 	if err != nil {
 		panic(err)
 	}
@@ -130,7 +130,9 @@ func namedEvents() []struct {
 		{"retry", ev(EventRetry, soon, func(e *Event) { lease(e); e.NewToken = 2 })},
 		{"resend", ev(EventResend, soon, lease)},
 		{"resend, after retention", ev(EventResend, 25*time.Hour, lease)},
+		{"snapshot", ev(EventSnapshot, soon, func(e *Event) { e.Before = []byte(`{}`) })},
 		{"give back", ev(EventGiveBack, soon, nil)},
+		{"give back, no snapshot", ev(EventGiveBack, soon, func(e *Event) { e.Reason = ReasonSnapshot })},
 		{"no answer", ev(EventNoAnswer, soon, nil)},
 		{"answer 1 succeeded", answer(1, Evidence{Class: ClassSucceeded, Result: []byte(`{"id":"r1"}`), Ref: "r1"}, 1)},
 		{"answer 1 result lost", answer(1, Evidence{Class: ClassResultLost}, 1)},

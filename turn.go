@@ -68,25 +68,18 @@ func (t *turn) begin() (*flight, *Standing, *Envelope, error) {
 		t.e.dismiss()
 		why, admitted = ReasonDeadline, false
 	}
-	if !admitted || t.tool.Contract.Snapshot {
-		// Look before reading the state before, and before refusing: it may be done already.
-		standing, err := t.look(in)
-		switch {
-		case err != nil:
-			if admitted {
-				t.e.dismiss()
-			}
-			return nil, nil, undecided(t.effect, ""), err
-		case standing != nil:
-			if admitted {
-				t.e.dismiss()
-			}
-			return nil, standing, nil, nil
-		case !admitted:
-			return nil, nil, t.refuse(why, ""), nil
-		}
+	if admitted {
+		return t.insert(in)
 	}
-	return t.insert(in)
+	standing, err := t.look(in) // before refusing: it may be done already
+	switch {
+	case err != nil:
+		return nil, nil, undecided(t.effect, ""), err
+	case standing != nil:
+		return nil, standing, nil, nil
+	default:
+		return nil, nil, t.refuse(why, ""), nil
+	}
 }
 
 // look finds the latest generation of the call's identity, also when no time is left.
@@ -108,11 +101,7 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 			t.e.dismiss()
 		}
 	}()
-	before, env := t.snapshot(in)
-	if env != nil {
-		return nil, nil, env, nil
-	}
-	op, first, err := newOperation(in, before, t.e.now(t.ctx), t.e.opts.Lease, "worker "+t.e.opts.Worker)
+	op, first, err := newOperation(in, t.e.now(t.ctx), t.e.opts.Lease, "worker "+t.e.opts.Worker)
 	if err != nil {
 		return nil, nil, t.refuse(ReasonInvalidArguments, err.Error()), nil
 	}
@@ -212,21 +201,6 @@ func (t *turn) invocation(in *Intent) *Invocation {
 		Operation: in.ID, Tool: in.Tool, Tenant: in.Tenant, Actor: in.Actor, Run: in.Run, Step: in.Step,
 		Args: t.id.Args, Canonical: t.id.Canonical, Identity: t.id.Identity, Key: in.Key, Deadline: t.deadline, Permit: in.Created,
 	}
-}
-
-// snapshot reads the state before, where the contract asks for it.
-func (t *turn) snapshot(in *Intent) ([]byte, *Envelope) {
-	if !t.tool.Contract.Snapshot {
-		return nil, nil
-	}
-	ctx, cancel := context.WithDeadline(t.ctx, t.end.Add(-t.tool.Contract.MinTime))
-	defer cancel()
-	before, err := safeSnapshot(ctx, t.tool.Port, t.invocation(in))
-	if err != nil {
-		t.e.failed(t.ctx, "snapshot", err, nil)
-		return nil, t.refuse(ReasonSnapshot, "")
-	}
-	return before, nil
 }
 
 // answer waits for the operation that this call sent and renders it.
