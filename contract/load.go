@@ -64,6 +64,9 @@ func Load(path string, o *Options) (*File, error) {
 		return nil, fmt.Errorf("read contract file: %w", err)
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err == nil && fi.IsDir() {
+		return nil, fmt.Errorf("read contract file: %s is a folder: name a file", path)
+	}
 	src, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read contract file: %w", err)

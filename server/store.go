@@ -25,7 +25,12 @@ type StoreError struct {
 }
 
 // Error says what could not be opened and why.
-func (e *StoreError) Error() string { return "open store: " + e.Err.Error() }
+func (e *StoreError) Error() string {
+	if errors.Is(e.Err, sqlite.ErrNoStore) {
+		return fmt.Sprintf("%v at %q", sqlite.ErrNoStore, e.Path)
+	}
+	return "open store: " + e.Err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }

@@ -36,9 +36,6 @@ is settled by 'pawl sweep' or by the next call that asks.`,
 				return err
 			}
 			call.Again = again
-			if deadline <= 0 || lease <= 0 {
-				return usage("--deadline and --lease take a time above 0, such as 45s")
-			}
 			ctx, cancel := context.WithTimeout(c.Context(), deadline)
 			defer cancel()
 			o := at.options()
@@ -52,16 +49,34 @@ is settled by 'pawl sweep' or by the next call that asks.`,
 			if err != nil {
 				return err
 			}
+			if next := nextFor(env, c); next != "" {
+				fmt.Fprintln(c.ErrOrStderr(), next)
+			}
 			return ended(env.Status)
 		},
 	}
 	at.flags(c)
 	what.flags(c)
 	c.Flags().BoolVar(&again, "again", false, "an effect that the run already had is wanted once more, at this new step")
-	c.Flags().DurationVar(&deadline, "deadline", 45*time.Second, "length of the turn; 2s of it are kept to report in")
-	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
+	timeFlag(c, &deadline, "deadline", 45*time.Second, "length of the turn; 2s of it are kept to report in")
+	timeFlag(c, &lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
 	jsonFlag(c, &asJSON)
 	return c
+}
+
+// nextFor says what whoever typed the call can do about its end, or nothing.
+func nextFor(env *pawl.Envelope, c *cobra.Command) string {
+	if env.ActionTaken == pawl.Refused {
+		return hintForReason(env.Reason)
+	}
+	if env.NextAction != pawl.AskUser || env.OperationID == "" {
+		return ""
+	}
+	tenant := ""
+	if v := c.Flags().Lookup("tenant").Value.String(); v != "" {
+		tenant = " --tenant " + quote(v)
+	}
+	return "What was sent and seen, and what you can do: pawl ops show " + env.OperationID + placeOf(c) + terminal.Escape(tenant)
 }
 
 // reportTime is what is left of a turn when listening for late answers ends.
@@ -88,7 +103,7 @@ func once(ctx context.Context, o *server.Options, call pawl.Call) (_ *pawl.Envel
 		for _, k := range s.Executor().Contracts() {
 			known = append(known, k.Tool)
 		}
-		return &env, &exit{exitNoEffect, fmt.Errorf("there is no tool %q; there are %q", call.Tool, known)}
+		return &env, &exit{exitNoEffect, noTool(call.Tool, known)}
 	}
 	if err != nil || !env.Status.Open() || env.OperationID == "" {
 		return &env, err

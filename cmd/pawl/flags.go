@@ -33,6 +33,37 @@ func (p *place) options() *server.Options {
 	return &server.Options{Config: p.config, Store: p.store, SQLite: &sqlite.Options{WALSize: 1 << 20}}
 }
 
+// existing are the options of a command that has no use for a new store: only a call makes
+// one.
+func (p *place) existing() *server.Options {
+	o := p.options()
+	o.SQLite.MustExist = true
+	return o
+}
+
+// placeOf is how the next command names the same contract file and store: the flags, with
+// a space before each.
+func placeOf(c *cobra.Command) string {
+	text := ""
+	for _, f := range []struct{ name, flag string }{{"config", " -c "}, {"store", " --store "}} {
+		if v := c.Flags().Lookup(f.name); v != nil && v.Changed {
+			text += f.flag + quote(v.Value.String())
+		}
+	}
+	return text
+}
+
+// quote writes a word as a shell reads it.
+func quote(s string) string {
+	plain := func(r rune) bool {
+		return r == '/' || r == '.' || r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // jsonFlag adds --json.
 func jsonFlag(c *cobra.Command, to *bool) {
 	c.Flags().BoolVar(to, "json", false, "write JSON")
@@ -83,6 +114,9 @@ func readArgs(spec string, in io.Reader) (json.RawMessage, error) {
 			return nil, usage("--args: %w", err)
 		}
 		defer f.Close()
+		if fi, err := f.Stat(); err == nil && fi.IsDir() {
+			return nil, usage("--args: %s is a folder: name a file", spec[1:])
+		}
 		r = f
 	case spec != "-":
 		return json.RawMessage(spec), nil
@@ -130,6 +164,14 @@ func oneArg(what string) cobra.PositionalArgs {
 		}
 		return fmt.Errorf("want one %s, got %d arguments", what, len(args))
 	}
+}
+
+// noArgs takes no argument and says so.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, got %q", c.CommandPath(), args[0])
+	}
+	return nil
 }
 
 // parseID reads an operation's id from the command line.

@@ -3,20 +3,25 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/server"
+	"github.com/pawl-dev/pawl/sqlite"
 )
 
-// hintFor says what to do next about an error, or nothing.
-func hintFor(err error) string {
+// hintFor says what to do next about an error, or nothing. where names contract file and
+// store for the next command.
+func hintFor(err error, where string) string {
+	var call *pawl.CallError
+	var store *server.StoreError
 	var refused *pawl.Refusal
 	var invalid *contract.InvalidError
 	var token *server.TokenError
 	switch {
 	case errors.As(err, &refused):
-		return hintForRefusal(refused)
+		return hintForRefusal(refused, where)
 	case errors.As(err, &invalid):
 		return "Correct the file, then check it with: pawl lint FILE"
 	case errors.As(err, &token):
@@ -24,11 +29,15 @@ func hintFor(err error) string {
 	case errors.Is(err, server.ErrNoTokens):
 		return "Name a file of tokens with --tokens; make them with: pawl token new"
 	case errors.Is(err, server.ErrRecovery):
-		return "If no other copy is in use, say so with: pawl restore"
+		return "If no other copy is in use, say so with: pawl restore" + where + " --yes"
+	case errors.As(err, &call):
+		return hintForReason(call.Reason)
+	case errors.Is(err, contract.ErrShortSecret):
+		return "Make a longer one, such as: openssl rand -hex 32"
 	case errors.Is(err, contract.ErrSecret):
 		return "Set the variable or write the file that it names, then run the command again."
 	case errors.Is(err, pawl.ErrNotFound):
-		return "See what there is with: pawl ops list --all-tenants"
+		return "See what there is with: pawl ops list" + where + " --all-tenants"
 	case errors.Is(err, pawl.ErrNewerSchema):
 		return "Use the pawl that wrote this store, or a newer one."
 	case errors.Is(err, pawl.ErrFull):
@@ -37,22 +46,41 @@ func hintFor(err error) string {
 		return "Find out which program holds the store, then run the command again."
 	case errors.Is(err, pawl.ErrReadOnly):
 		return "Give this user the right to write the file and its folder."
+	case errors.Is(err, sqlite.ErrNoStore):
+		return "The first pawl call makes it. " + whereStore
+	case errors.As(err, &store) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, sqlite.ErrForeign) || errors.Is(err, syscall.EISDIR)):
+		return whereStore
 	case errors.Is(err, fs.ErrNotExist):
 		return "Check the path. -c FILE names the contract file; without it, it is ./pawl.yaml"
 	}
 	return ""
 }
 
-func hintForRefusal(r *pawl.Refusal) string {
+const whereStore = "The store is the file that --store names; without it, store in the contract file, or pawl.db beside that."
+
+// hintForReason says what whoever typed the command can change about a refused call.
+func hintForReason(r pawl.Reason) string {
+	switch r {
+	case pawl.ReasonRunRequired:
+		return "Give --run ID, or --parent-run ID for a tool with that scope."
+	case pawl.ReasonLabelInvalid:
+		return "Give a shorter one."
+	case pawl.ReasonDeadline:
+		return "Give a longer --deadline: 2s of it are kept to report in, and a start needs the tool's min_time (1s) besides."
+	}
+	return ""
+}
+
+func hintForRefusal(r *pawl.Refusal, where string) string {
 	switch r.Why {
 	case pawl.RefusedVersion:
-		return "It has changed since you looked. Look again with: pawl ops show ID"
+		return "It has changed since you looked. Look again with: pawl ops show" + where + " ID"
 	case pawl.RefusedEarly:
 		return "Wait until then, or give --waiver REASON if you know that nothing can arrive any more."
 	case pawl.RefusedLease:
-		return "A worker has it right now. Wait for it, then look again with: pawl ops show ID"
+		return "A worker has it right now. Wait for it, then look again with: pawl ops show" + where + " ID"
 	case pawl.RefusedStatus:
-		return "It is settled already. Look at it with: pawl ops show ID"
+		return "It is settled already. Look at it with: pawl ops show" + where + " ID"
 	}
 	return ""
 }

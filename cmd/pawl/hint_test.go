@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/server"
+	"github.com/pawl-dev/pawl/sqlite"
 )
 
 // TestHints holds the errors that a script cannot provoke everywhere to their next step.
@@ -23,11 +25,15 @@ func TestHints(t *testing.T) {
 		{pawl.ErrFull, "Make room"},
 		{pawl.ErrBusy, "which program"},
 		{pawl.ErrNewerSchema, "newer one"},
-		{server.ErrRecovery, "pawl restore"},
+		{server.ErrRecovery, "pawl restore -c x.yaml --yes"},
+		{contract.ErrShortSecret, "longer"},
+		{&server.StoreError{Err: sqlite.ErrNoStore}, "--store"},
+		{&server.StoreError{Err: fs.ErrNotExist}, "--store"},
+		{fs.ErrNotExist, "contract file"},
 		{&pawl.Refusal{Why: pawl.RefusedLease}, "Wait for it"},
 		{errors.New("something else"), ""},
 	} {
-		got := hintFor(fmt.Errorf("open store: %w", c.err))
+		got := hintFor(fmt.Errorf("open store: %w", c.err), " -c x.yaml")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("hint for %v: got %q, want one with %q", c.err, got, c.want)
 		}

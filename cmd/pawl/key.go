@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/internal/spelling"
 )
 
 // derived is what `pawl key --json` writes.
@@ -45,9 +49,6 @@ idempotency key in every form. Nothing is recorded and nothing is sent.`,
 			if err != nil {
 				return err
 			}
-			if gen < 0 {
-				return usage("--gen counts from 0")
-			}
 			k, err := derive(config, &call, gen)
 			if err != nil {
 				return err
@@ -61,7 +62,7 @@ idempotency key in every form. Nothing is recorded and nothing is sent.`,
 	}
 	c.Flags().StringVarP(&config, "config", "c", "pawl.yaml", "contract file")
 	what.flags(c)
-	c.Flags().IntVar(&gen, "gen", 0, "generation: how often the identity began anew")
+	wholeFlag(c, &gen, "gen", 0, 0, math.MaxInt32, "generation: how often the identity began anew")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -125,7 +126,20 @@ func contractOf(tools []pawl.Tool, name string) (*pawl.Contract, error) {
 		}
 		known = append(known, tools[i].Contract.Tool)
 	}
-	return nil, fmt.Errorf("there is no tool %q; there are %q", name, known)
+	return nil, noTool(name, known)
+}
+
+// noTool says which tools there are, and which of them was most likely meant.
+func noTool(name string, known []string) error {
+	if len(known) == 0 {
+		return fmt.Errorf("there is no tool %q: the contract file declares none", name)
+	}
+	slices.Sort(known)
+	list := strings.Join(known, ", ")
+	if meant := spelling.Nearest(name, known); meant != "" {
+		return fmt.Errorf("there is no tool %q; did you mean %s? There are: %s", name, meant, list)
+	}
+	return fmt.Errorf("there is no tool %q; there are: %s", name, list)
 }
 
 func writeKey(out *terminal.Screen, k *derived) error {

@@ -51,18 +51,32 @@ Weaknesses are explained with what they cost, and do not change the exit code.`,
 				l.Findings = append(l.Findings, contract.Lint(file)...)
 			}
 			if asJSON {
-				err = writeJSON(out, l)
+				if err := writeJSON(out, l); err != nil {
+					return err
+				}
 			} else {
 				writeLint(out, &l, invalid)
 			}
-			if err == nil && !l.OK {
+			switch {
+			case l.OK:
+				return nil
+			case asJSON:
 				return &exit{code: exitError}
 			}
-			return err
+			n := len(l.Problems) + invalid.More
+			return fmt.Errorf("%s in %s", count(n, "problem"), args[0])
 		},
 	}
 	jsonFlag(c, &asJSON)
 	return c
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return itoa(n) + " " + thing
 }
 
 func writeLint(out *terminal.Screen, l *linted, invalid *contract.InvalidError) {
@@ -71,7 +85,7 @@ func writeLint(out *terminal.Screen, l *linted, invalid *contract.InvalidError) 
 			out.Line(terminal.EscapeLines(p.String()))
 		}
 		if invalid.More > 0 {
-			out.Line(fmt.Sprintf("and %d more problems", invalid.More))
+			out.Line("and " + count(invalid.More, "more problem"))
 		}
 		return
 	}

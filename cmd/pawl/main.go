@@ -10,7 +10,7 @@
 //	ops list        {operations: [OPERATION], more}
 //	ops show        {operation: OPERATION, envelope, safe_at, attempts, history: [ENTRY]}
 //	lint            {file, ok, problems: [{line, column, message}], findings: [{line, tool, severity, code, message, cost}]}
-//	sweep           {settled, open, review}
+//	sweep           {settled, open, review, next}
 //	sandbox         {url, ledger}
 //	serve           {url}
 //	token new       {token, line}
@@ -98,18 +98,19 @@ func ended(s pawl.Status) error {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	screen := terminal.New(out)
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(screen)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return exitOK
-	}
-	var e *exit
-	if !errors.As(err, &e) {
+	e := &exit{}
+	if err != nil && !errors.As(err, &e) {
 		e = &exit{exitUsage, err} // cobra's own: a flag or an argument
+	}
+	if lost := screen.Err(); lost != nil && e.err == nil && !errors.Is(lost, syscall.EPIPE) {
+		e = &exit{max(e.code, exitError), fmt.Errorf("write output: %w", lost)}
 	}
 	if e.err == nil {
 		return e.code
@@ -118,7 +119,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	talk.Printf("%s %s\n", talk.Paint(terminal.Red, "pawl:"), strings.TrimRight(terminal.EscapeLines(e.err.Error()), "\n"))
 	if e.code == exitUsage {
 		talk.Printf("Run '%s --help' for usage.\n", cmd.CommandPath())
-	} else if hint := hintFor(e.err); hint != "" {
+	} else if hint := hintFor(e.err, placeOf(cmd)); hint != "" {
 		talk.Printf("%s\n", hint)
 	}
 	return e.code

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
 	"github.com/pawl-dev/pawl/server"
 	"github.com/pawl-dev/pawl/sqlite"
 )
@@ -22,12 +23,12 @@ func newOps() *cobra.Command {
 // openToLook opens the store for a person who looks or decides, and warns of a store that
 // may lack something.
 func openToLook(c *cobra.Command, at *place) (*sqlite.DB, error) {
-	db, err := server.OpenStore(c.Context(), at.options())
+	db, err := server.OpenStore(c.Context(), at.existing())
 	if err != nil {
 		return nil, err
 	}
 	if why := db.Recovery(); why != nil {
-		fmt.Fprintf(c.ErrOrStderr(), "Warning: %v; it may lack what was recorded last. See: pawl restore --help\n", why)
+		fmt.Fprintf(c.ErrOrStderr(), "Warning: %s; it may lack what was recorded last. See: pawl restore --help\n", terminal.Escape(why.Error()))
 	}
 	return db, nil
 }

@@ -37,15 +37,12 @@ those that wait for a person.
 Where the output is no terminal, each line has the tab-separated fields id, status,
 tool, run, step, created, effect.`,
 		Example: "  pawl ops list --review\n  pawl ops list --run run-7 --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if q.Status, err = parseStatus(status); err != nil {
 				return err
 			}
 			limit := q.Limit
-			if limit < 1 || limit > maxListed {
-				return usage("--limit takes 1 to %d", maxListed)
-			}
 			db, err := openToLook(c, &at)
 			if err != nil {
 				return err
@@ -83,7 +80,7 @@ tool, run, step, created, effect.`,
 	f.BoolVar(&q.Review, "review", false, "only what waits for a person")
 	f.StringVar(&q.Tenant, "tenant", "", "tenant to look at")
 	f.BoolVar(&q.AllTenants, "all-tenants", false, "look at every tenant")
-	f.IntVar(&q.Limit, "limit", 50, "most lines")
+	wholeFlag(c, &q.Limit, "limit", 50, 1, maxListed, "most lines")
 	jsonFlag(c, &asJSON)
 	return c
 }

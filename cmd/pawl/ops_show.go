@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,43 +16,23 @@ import (
 
 func newOpsShow() *cobra.Command {
 	var at place
-	var tenant, key, ref string
+	var tenant string
 	var history, asJSON bool
 	c := &cobra.Command{
-		Use:   "show [ID]",
+		Use:   "show ID|KEY|REF",
 		Short: "Show one operation: what was asked, sent, seen and decided",
 		Long: `Show one operation: what was asked, what was sent, what was seen and what was
 decided. --history adds the evidence of every change. Name the operation by its id,
 by the first 32 hex digits of its key, or by the provider's id of the effect.`,
-		Example: "  pawl ops show op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e --history\n  pawl ops show --ref re_1017",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  pawl ops show op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e --history\n  pawl ops show re_1017",
+		Args:    oneArg("ID, KEY or REF"),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			given := len(args)
-			for _, s := range []string{key, ref} {
-				if s != "" {
-					given++
-				}
-			}
-			if given != 1 {
-				return usage("name one operation: by its id, by --key or by --ref")
-			}
-			var id pawl.ID
-			if len(args) == 1 {
-				if id, err = parseID(args[0]); err != nil {
-					return err
-				}
-			}
 			db, err := openToLook(c, &at)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			var op *pawl.Operation
-			if len(args) == 1 {
-				op, err = db.Get(c.Context(), tenant, id)
-			} else {
-				op, err = findOne(c.Context(), db, pawl.Query{Tenant: tenant, Key: key, Ref: ref, Limit: 10})
-			}
+			op, err := named(c.Context(), db, tenant, args[0])
 			if err != nil {
 				return err
 			}
@@ -64,17 +45,41 @@ by the first 32 hex digits of its key, or by the provider's id of the effect.`,
 				return writeJSON(out, detail(op, entries))
 			}
 			writeOperation(out, op, entries, history)
+			writeChoices(out, op, placeOf(c))
 			return nil
 		},
 	}
 	at.flags(c)
 	f := c.Flags()
-	f.StringVar(&key, "key", "", "the operation with this key: 32 hex digits")
-	f.StringVar(&ref, "ref", "", "the operation with this provider's id")
 	f.StringVar(&tenant, "tenant", "", "tenant of the operation")
 	f.BoolVar(&history, "history", false, "show the evidence of every change")
 	jsonFlag(c, &asJSON)
 	return c
+}
+
+// named finds the operation that a person names by its id, its key or the provider's id.
+func named(ctx context.Context, store pawl.Store, tenant, name string) (*pawl.Operation, error) {
+	id, noID := pawl.ParseID(name)
+	if noID == nil {
+		return store.Get(ctx, tenant, id)
+	}
+	if isKey(name) {
+		op, err := findOne(ctx, store, pawl.Query{Tenant: tenant, Key: strings.ToLower(name), Limit: 10})
+		if !errors.Is(err, pawl.ErrNotFound) {
+			return op, err
+		}
+	}
+	op, err := findOne(ctx, store, pawl.Query{Tenant: tenant, Ref: name, Limit: 10})
+	if errors.Is(err, pawl.ErrNotFound) && strings.HasPrefix(name, "op_") {
+		return nil, usage("%w", noID)
+	}
+	return op, err
+}
+
+// isKey reports whether a name has the form of a key.
+func isKey(name string) bool {
+	raw, err := hex.DecodeString(name)
+	return err == nil && len(raw) == 16
 }
 
 // findOne returns the one operation that a query selects.
@@ -116,7 +121,7 @@ func writeOperation(out *terminal.Screen, op *pawl.Operation, entries []pawl.Ent
 	writeFacts(out, [][2]string{
 		{"operation", op.ID.String()}, {"version", itoa(op.Version)}, {"tool", op.Tool}, {"run", place}, {"parent run", op.ParentRun},
 		{"scope", string(op.Scope)}, {"tenant", op.Tenant}, {"actor", op.Actor}, {"identity", string(op.Identity)},
-		{"arguments", string(op.Args)}, {"key", op.Key.String()}, {"reason", string(op.Reason)}, {"settled by", string(op.SettledBy)},
+		{"arguments", string(op.Args)}, {"key", op.Key.String()}, {"reason", reasonOf(op, env)}, {"settled by", string(op.SettledBy)},
 		{"ref", op.Ref}, {"result", string(op.Result)}, {"begun", when(op.Created)}, {"changed", when(op.Updated)},
 		{"next move", when(op.Due)},
 	})
@@ -139,6 +144,7 @@ func writeOperation(out *terminal.Screen, op *pawl.Operation, entries []pawl.Ent
 		})
 	}
 	out.Columns([]string{"N", "KIND", "PERMIT", "CLASS", "PROOF", "CODE", "WORKER"}, rows)
+	writeLast(out, op, entries)
 	heading(out, "History")
 	writeHistory(out, entries, evidence)
 	if evidence {
@@ -147,27 +153,53 @@ func writeOperation(out *terminal.Screen, op *pawl.Operation, entries []pawl.Ent
 			out.Line("  ", terminal.Escape(line))
 		}
 	}
-	writeChoices(out, op)
+}
+
+// reasonOf is the reason that the envelope gives, and the record's own where it tells more.
+func reasonOf(op *pawl.Operation, env *pawl.Envelope) string {
+	if env.Reason == op.Reason || op.Reason == pawl.ReasonNone {
+		return string(env.Reason)
+	}
+	return fmt.Sprintf("%s (%s)", env.Reason, op.Reason)
+}
+
+// writeLast says of the last attempt what the table does not: why a refusal settles
+// nothing, and what went wrong.
+func writeLast(out *terminal.Screen, op *pawl.Operation, entries []pawl.Entry) {
+	if len(op.Attempts) == 0 {
+		return
+	}
+	last := &op.Attempts[len(op.Attempts)-1]
+	var lines [][2]string
+	if last.Strength == pawl.P4 && !last.NoEffect {
+		lines = append(lines, [2]string{"answer", fmt.Sprintf("answered %d, which the contract does not call a proof of no effect", last.Code)})
+	}
+	for i := len(entries) - 1; i >= 0; i-- {
+		if e := &entries[i]; e.Evidence != nil && e.Attempt == last.N {
+			lines = append(lines, [2]string{"error", e.Evidence.Error})
+			break
+		}
+	}
+	writeFacts(out, lines)
 }
 
 func heading(out *terminal.Screen, text string) { out.Printf("\n%s\n", out.Paint(terminal.Bold, text)) }
 
 // writeChoices says what a person can do about an open operation.
-func writeChoices(out *terminal.Screen, op *pawl.Operation) {
-	if !out.People() || op.Status != pawl.Unknown {
+func writeChoices(out *terminal.Screen, op *pawl.Operation, where string) {
+	if op.Status != pawl.Unknown {
 		return
 	}
 	heading(out, "What you can do")
 	if op.Review.IsZero() {
 		out.Line("  It is still being found out. If you know better:")
 	} else {
-		out.Line("  It waits for a person since ", when(op.Review), " (", terminal.Escape(string(op.ReviewReason)), "). Find out at the provider, then:")
+		out.Line("  It waits for a person since ", when(op.Review), ". Find out at the provider, then:")
 	}
-	tenant := ""
 	if op.Tenant != "" {
-		tenant = " --tenant '" + strings.ReplaceAll(op.Tenant, "'", `'\''`) + "'"
+		where += " --tenant " + quote(op.Tenant)
 	}
-	settle := fmt.Sprintf("  pawl settle %s%s --version %d", op.ID, terminal.Escape(tenant), op.Version)
+	settle := terminal.Escape(fmt.Sprintf("  pawl settle %s%s --version %d", op.ID, where, op.Version))
 	out.Line(settle, " --happened --ref REF --who YOU --why REASON")
 	out.Line(settle, " --did-not-happen --who YOU --why REASON")
 	out.Line("  The second is taken after ", when(op.SafeAt()), ", when nothing can arrive any more.")

@@ -12,7 +12,7 @@ func newPrompt() *cobra.Command {
 		Use:     "prompt",
 		Short:   "Print the rule for an agent's system prompt",
 		Example: "  pawl prompt >> system-prompt.txt",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			terminal.New(c.OutOrStdout()).Line(pawl.SystemPrompt)
 			return nil

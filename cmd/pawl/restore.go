@@ -22,9 +22,9 @@ person has said so: two living copies would each send what the other has sent, a
 an old copy does not know what was sent after it was made. Before you say yes, stop
 every process that uses another copy, and settle by hand what an old copy lacks.`,
 		Example: "  pawl restore -c pawl.yaml --yes",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			db, err := server.OpenStore(c.Context(), at.options())
+			db, err := server.OpenStore(c.Context(), at.existing())
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ The ledger is a temporary file unless --ledger names one. PAWL_SANDBOX_TOKEN, if
 is the bearer token that /admin asks for.`,
 		Example: `  pawl sandbox --listen 127.0.0.1:4110 --ledger ledger.db
   curl -H 'Accept: text/plain' http://127.0.0.1:4110/admin/ledger`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			talk := c.ErrOrStderr()
 			s, err := sandbox.Open(&sandbox.Options{

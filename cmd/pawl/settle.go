@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,7 +48,9 @@ no request can arrive any more, unless --waiver says how you know better.`,
 			env, err := ex.Settle(c.Context(), tenant, id, d)
 			var refused *pawl.Refusal
 			if errors.As(err, &refused) && refused.Why == pawl.RefusedVersion {
-				if op, got := db.Get(c.Context(), tenant, id); got == nil {
+				if op, got := db.Get(c.Context(), tenant, id); got == nil && d.Version > op.Version {
+					return usage("settle %s: there is no version %d yet: it is at version %d", id, d.Version, op.Version)
+				} else if got == nil {
 					return fmt.Errorf("settle %s: it is at version %d, you looked at version %d: %w", id, op.Version, d.Version, err)
 				}
 			}
@@ -63,7 +66,7 @@ no request can arrive any more, unless --waiver says how you know better.`,
 	f.BoolVar(&didNot, "did-not-happen", false, "the effect does not exist and cannot come any more")
 	f.StringVar(&d.Who, "who", "", "who decides")
 	f.StringVar(&d.Why, "why", "", "how you know")
-	f.Int64Var(&d.Version, "version", 0, "version of the operation that you looked at")
+	wholeFlag(c, &d.Version, "version", 0, 1, math.MaxInt64, "version of the operation that you looked at")
 	f.StringVar(&d.Ref, "ref", "", "the provider's id of the effect")
 	f.StringVar(&result, "result", "", "the provider's result: JSON")
 	f.StringVar(&d.Waiver, "waiver", "", "why --did-not-happen is true before its time")

@@ -23,6 +23,8 @@ type swept struct {
 	Settled int64 `json:"settled"`
 	Open    int   `json:"open"`
 	Review  int   `json:"review"`
+	// Next is when the next of them moves by itself, if one does.
+	Next time.Time `json:"next,omitzero"`
 }
 
 func newSweep() *cobra.Command {
@@ -36,14 +38,11 @@ func newSweep() *cobra.Command {
 that are UNKNOWN. Nothing is sent but probes, fences, and resends that the contract
 allows. It ends when nobody works on anything and nothing is due within --for.`,
 		Example: "  pawl sweep -c pawl.yaml --for 10m",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if length <= 0 || lease <= 0 {
-				return usage("--for and --lease take a time above 0, such as 1m")
-			}
 			var w swept
 			var settled atomic.Int64
-			o := at.options()
+			o := at.existing()
 			o.Executor = pawl.Options{
 				Lease: lease, SweepEvery: 250 * time.Millisecond,
 				Log: slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -63,7 +62,7 @@ allows. It ends when nobody works on anything and nothing is due within --for.`,
 			err = awaitIdle(ctx, s)
 			if err == nil {
 				s.Executor().Stop(ctx)
-				w.Open, w.Review, err = countOpen(context.WithoutCancel(ctx), s.Store())
+				err = w.count(context.WithoutCancel(ctx), s.Store())
 			}
 			w.Settled = settled.Load()
 			if err = errors.Join(err, s.Close(ctx)); err != nil {
@@ -73,7 +72,7 @@ allows. It ends when nobody works on anything and nothing is due within --for.`,
 			if asJSON {
 				err = writeJSON(out, w)
 			} else {
-				out.Line(fmt.Sprintf("%d settled, %d still open, %d of them wait for a person", w.Settled, w.Open, w.Review))
+				writeSwept(out, &w, placeOf(c))
 			}
 			if err == nil && w.Open > 0 {
 				return &exit{code: exitOpen}
@@ -82,8 +81,8 @@ allows. It ends when nobody works on anything and nothing is due within --for.`,
 		},
 	}
 	at.flags(c)
-	c.Flags().DurationVar(&length, "for", time.Minute, "longest time to work")
-	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
+	timeFlag(c, &length, "for", time.Minute, "longest time to work")
+	timeFlag(c, &lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -118,14 +117,29 @@ func awaitIdle(ctx context.Context, s *server.Server) error {
 	}
 }
 
-func countOpen(ctx context.Context, store pawl.Store) (open, review int, err error) {
-	err = eachOpen(ctx, store, func(op *pawl.Operation) {
-		open++
-		if !op.Review.IsZero() {
-			review++
+// count counts what is open and finds the next move.
+func (w *swept) count(ctx context.Context, store pawl.Store) error {
+	return eachOpen(ctx, store, func(op *pawl.Operation) {
+		w.Open++
+		switch {
+		case !op.Review.IsZero():
+			w.Review++
+		case !op.Due.IsZero() && (w.Next.IsZero() || op.Due.Before(w.Next)):
+			w.Next = op.Due.UTC()
 		}
 	})
-	return open, review, err
+}
+
+// writeSwept says what is left, and what to do about it.
+func writeSwept(out *terminal.Screen, w *swept, where string) {
+	out.Line(fmt.Sprintf("%d settled, %d still open, %d of them wait for a person", w.Settled, w.Open, w.Review))
+	if !w.Next.IsZero() {
+		left := max(time.Until(w.Next), 0).Truncate(time.Second) + time.Second
+		out.Line(fmt.Sprintf("The next move is due in %v: pawl sweep%s --for %v", left, where, left+5*time.Second))
+	}
+	if w.Review > 0 {
+		out.Line("Who waits for a person: pawl ops list", where, " --review --all-tenants")
+	}
 }
 
 // eachOpen visits every open operation of the store.

@@ -20,13 +20,17 @@ type Screen struct {
 	people bool // it is a terminal
 	colour bool
 	width  int
+	err    error // the first that a write returned
 }
 
 // defaultWidth is the line length where the terminal does not say.
 const defaultWidth = 100
 
-// New looks at what w is. NO_COLOR and TERM=dumb turn colour off.
+// New looks at what w is: a Screen is itself. NO_COLOR and TERM=dumb turn colour off.
 func New(w io.Writer) *Screen {
+	if s, ok := w.(*Screen); ok {
+		return s
+	}
 	s := &Screen{w: w, width: defaultWidth}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -34,8 +38,8 @@ func New(w io.Writer) *Screen {
 	}
 	s.people = true
 	s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if n, _, err := term.GetSize(int(f.Fd())); err == nil && n >= 40 {
-		s.width = min(n, 120)
+	if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+		s.width = min(max(n, 40), 120)
 	}
 	return s
 }
@@ -47,13 +51,22 @@ func (s *Screen) People() bool { return s.people }
 func (s *Screen) Width() int { return s.width }
 
 // Write makes a Screen an io.Writer for text that is already safe.
-func (s *Screen) Write(p []byte) (int, error) { return s.w.Write(p) }
+func (s *Screen) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+// Err is the first error of a write: what was to be shown was not, or not whole.
+func (s *Screen) Err() error { return s.err }
 
 // Printf writes formatted text. Texts from outside go through Escape first.
-func (s *Screen) Printf(format string, args ...any) { fmt.Fprintf(s.w, format, args...) }
+func (s *Screen) Printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
 
 // Line writes one line.
-func (s *Screen) Line(parts ...string) { fmt.Fprintln(s.w, strings.Join(parts, "")) }
+func (s *Screen) Line(parts ...string) { fmt.Fprintln(s, strings.Join(parts, "")) }
 
 // Style is a way to set text off.
 type Style string
@@ -74,57 +87,6 @@ func (s *Screen) Paint(style Style, text string) string {
 		return text
 	}
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
-}
-
-// Cell is a piece of a table: text from anywhere, and how to set it off.
-type Cell struct {
-	Text  string
-	Style Style
-}
-
-// Table writes rows in columns under a header for people, and as lines of escaped,
-// tab-separated values without a header for programs.
-func (s *Screen) Table(header []string, rows [][]Cell) {
-	if s.people {
-		s.Columns(header, rows)
-		return
-	}
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, c := range row {
-			cells[i] = Escape(c.Text)
-		}
-		s.Line(strings.Join(cells, "\t"))
-	}
-}
-
-// Columns writes rows in columns under a header, whoever reads them.
-func (s *Screen) Columns(header []string, rows [][]Cell) {
-	head := make([]Cell, len(header))
-	for i, h := range header {
-		head[i] = Cell{h, Dim}
-	}
-	rows = append([][]Cell{head}, rows...)
-	var widths []int
-	for _, row := range rows {
-		for i, c := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(Escape(c.Text)))
-		}
-	}
-	for _, row := range rows {
-		var b strings.Builder
-		for i, c := range row {
-			text := Escape(c.Text)
-			b.WriteString(s.Paint(c.Style, text))
-			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
-			}
-		}
-		s.Line(strings.TrimRight(b.String(), " "))
-	}
 }
 
 // Escape writes what a terminal would obey or hide (control characters, line ends, marks
