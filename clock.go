@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -14,19 +15,42 @@ type clock struct {
 	at   time.Time // when it came
 }
 
-// now is the store's clock.
-func (e *Executor) now(ctx context.Context) time.Time {
-	t, err := e.store.Now(ctx)
-	c := &e.clock
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case err == nil:
-		c.told, c.at = t, time.Now()
-		return t
-	case c.told.IsZero():
-		return time.Now()
-	default:
-		return c.told.Add(time.Since(c.at))
+// synchronise reads the store's clock unless it has been read before. Without any reading
+// nothing may be decided by time: the process's own clock can be hours away.
+func (e *Executor) synchronise(ctx context.Context) error {
+	e.clock.mu.Lock()
+	known := !e.clock.told.IsZero()
+	e.clock.mu.Unlock()
+	if known {
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	_, err := e.readClock(ctx)
+	return err
+}
+
+func (e *Executor) readClock(ctx context.Context) (time.Time, error) {
+	t, err := e.store.Now(ctx)
+	if err != nil {
+		return t, fmt.Errorf("read the store's clock: %w", err)
+	}
+	e.clock.mu.Lock()
+	defer e.clock.mu.Unlock()
+	e.clock.told, e.clock.at = t, time.Now()
+	return t, nil
+}
+
+// now is the store's clock. Whatever decides by it has synchronised before; to show a
+// status, the process's own clock will do.
+func (e *Executor) now(ctx context.Context) time.Time {
+	if t, err := e.readClock(ctx); err == nil {
+		return t
+	}
+	e.clock.mu.Lock()
+	defer e.clock.mu.Unlock()
+	if e.clock.told.IsZero() {
+		return time.Now()
+	}
+	return e.clock.told.Add(time.Since(e.clock.at))
 }

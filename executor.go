@@ -257,6 +257,9 @@ func (e *Executor) Status(ctx context.Context, tenant, actor string, id ID) (Env
 // Settle records what a named person decided about an open operation. The error is a
 // *Refusal where the rules do not allow it, or ErrNotFound.
 func (e *Executor) Settle(ctx context.Context, tenant string, id ID, d Decision) (Envelope, error) {
+	if err := e.synchronise(ctx); err != nil {
+		return Envelope{}, err
+	}
 	op, err := e.store.Get(ctx, tenant, id)
 	if err != nil {
 		return Envelope{}, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -144,6 +145,38 @@ func TestSnapshotIsReadWhileTheSubjectIsHeld(t *testing.T) {
 		ops, err := store.Find(context.Background(), pawl.Query{})
 		if err != nil || len(ops) != 2 || string(ops[0].Before) != "1" || string(ops[1].Before) != "0" {
 			t.Errorf("got %d operations (%v), the second before it %s; want the change of the first in it", len(ops), err, ops[0].Before)
+		}
+	})
+}
+
+// TestTimeIsTheStoresOrNobodys: the clock of the process is three hours behind the store's.
+// A permit stamped with it would look as old as that, and quiescence would be over at once.
+func TestTimeIsTheStoresOrNobodys(t *testing.T) { // WO5
+	edit := func(c *pawl.Contract) {
+		keyless(c)
+		c.Probe = &pawl.ProbeTerms{NegativeProof: true}
+	}
+	play(t, edit, func(h *house) {
+		h.store.SetClock(func() time.Time { return time.Now().Add(3 * time.Hour) })
+		silent := storetest.Faults{Now: func() error { return pawl.ErrBusy }}
+		h.store.SetFaults(silent)
+		ex := h.executor(nil)
+		env, err := ex.Do(context.Background(), call(nil))
+		if !errors.Is(err, pawl.ErrBusy) {
+			t.Errorf("got %v, want that the clock cannot be read", err)
+		}
+		h.want(env, "UNKNOWN store refused", 0)
+		h.store.SetFaults(storetest.Faults{})
+		h.want(h.do(ex, call(nil)), "SUCCEEDED confirmed executed", 1)
+		h.store.SetFaults(silent) // from here on by the last reading
+		time.Sleep(time.Hour)
+		h.provider.script = []string{"before"}
+		began := time.Now().Add(3 * time.Hour)
+		env = h.do(ex, call(func(c *pawl.Call) { c.Args = json.RawMessage(`{"order_id":"B"}`) }))
+		h.want(env, "UNKNOWN * executed", 1)
+		id, _ := pawl.ParseID(env.OperationID)
+		if op, err := h.store.Get(context.Background(), "", id); err != nil || op.Created.Sub(began).Abs() > time.Minute {
+			t.Errorf("begun at %v (%v), want about %v", op.Created, err, began)
 		}
 	})
 }

@@ -94,6 +94,12 @@ func (h *hands) idle(tools []string) (int, []string) {
 }
 
 func (e *Executor) claim(h *hands) {
+	if err := e.synchronise(e.base); err != nil {
+		if e.base.Err() == nil {
+			e.failed(e.base, "claim", err, nil)
+		}
+		return
+	}
 	for {
 		limit, tools := h.idle(e.toolNames())
 		if limit == 0 || len(tools) == 0 {

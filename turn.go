@@ -33,6 +33,9 @@ const (
 
 // run has the effect happen once and returns what is true about it at the end of the turn.
 func (t *turn) run() (*Envelope, error) {
+	if err := t.e.synchronise(t.ctx); err != nil {
+		return undecided(t.effect, ""), err
+	}
 	for range maxRounds {
 		f, standing, env, err := t.begin()
 		switch {
