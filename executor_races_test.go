@@ -180,3 +180,39 @@ func TestTimeIsTheStoresOrNobodys(t *testing.T) { // WO5
 		}
 	})
 }
+
+// TestResultIsNotReadFromAnotherOperationsChange: the effect is confirmed and its result was
+// lost. By the time a probe by state reads it, the subject has been changed once more.
+func TestResultIsNotReadFromAnotherOperationsChange(t *testing.T) {
+	edit := func(c *pawl.Contract) {
+		keyless(c)
+		c.Identity, c.Serialize = []pawl.Field{pawl.Text("order_id"), pawl.Text("what")}, []string{"order_id"}
+		c.Probe = &pawl.ProbeTerms{SoleWriter: true}
+	}
+	play(t, edit, func(h *house) {
+		h.provider.script = []string{"empty"}
+		h.provider.probe = func(*pawl.Operation) pawl.ProbeResult {
+			if n := len(h.provider.ledger); n > 1 {
+				return pawl.ProbeResult{Outcome: pawl.Found, Match: pawl.MatchState, Count: n, Refs: []string{"another"}, Result: json.RawMessage(`{"id":"another"}`)}
+			}
+			return pawl.ProbeResult{Outcome: pawl.Inconclusive}
+		}
+		alarms := 0
+		ex := h.executor(&pawl.Options{Observers: []*pawl.Observer{{Alarm: func(context.Context, *pawl.Operation, pawl.Alarm) { alarms++ }}}})
+		what := func(what string) pawl.Call {
+			return call(func(c *pawl.Call) { c.Args = json.RawMessage(`{"order_id":"A","what":"` + what + `"}`) })
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if env := h.do(ex, what("first")); env.Status != pawl.Succeeded || env.Result != nil || env.ResultRef != "" {
+				t.Errorf("got %s with %s %q, want SUCCEEDED and no result", env.Status, env.Result, env.ResultRef)
+			}
+		})
+		time.Sleep(500 * time.Millisecond)
+		h.want(h.do(ex, what("second")), "SUCCEEDED confirmed executed", 2)
+		wg.Wait()
+		if alarms != 0 {
+			t.Errorf("got %d alarms, want none: each effect happened once", alarms)
+		}
+	})
+}

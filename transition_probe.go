@@ -33,6 +33,10 @@ func (s *stepper) probe() error {
 }
 
 func (s *stepper) found(p *ProbeResult) {
+	ours := p.Match == MatchKey || p.Match == MatchMarker
+	if s.op.Status.Settled() && !ours {
+		return // the subject is not held any more: it may be another one's
+	}
 	if p.Count > 1 {
 		s.alarms = append(s.alarms, AlarmDuplicate)
 		s.note, s.duplicate = "more than one effect seen", true
@@ -41,7 +45,7 @@ func (s *stepper) found(p *ProbeResult) {
 		}
 		return
 	}
-	exact := p.Match == MatchKey || p.Match == MatchMarker ||
+	exact := ours ||
 		(s.op.Contract.Probe != nil && s.op.Contract.Probe.SoleWriter && s.op.SubjectClaim != Digest{})
 	switch {
 	case exact:
