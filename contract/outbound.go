@@ -154,12 +154,12 @@ func splitValue(s string) ([]part, error) {
 	return parts, nil
 }
 
-// join replaces the references of a stored value by their secrets. Only references that
-// the contract declares are resolved, whatever the stored text says.
-func join(value string, declared []reference, v *vault) (string, error) {
+// join replaces the references of a stored value by their secrets, which it lists as well.
+// Only references that the contract declares are resolved, whatever the stored text says.
+func join(value string, declared []reference, v *vault) (joined string, secrets []string, err error) {
 	parts, err := splitValue(value)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var b strings.Builder
 	for _, p := range parts {
@@ -168,16 +168,17 @@ func join(value string, declared []reference, v *vault) (string, error) {
 			continue
 		}
 		if !slices.Contains(declared, *p.ref) {
-			return "", fmt.Errorf("%v: %w: the contract names no such credential", *p.ref, ErrSecret)
+			return "", nil, fmt.Errorf("%v: %w: the contract names no such credential", *p.ref, ErrSecret)
 		}
 		secret, err := v.value(*p.ref)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if !headerValue(secret) {
-			return "", fmt.Errorf("%v: %w: it holds characters that a header cannot carry", *p.ref, ErrSecret)
+			return "", nil, fmt.Errorf("%v: %w: it holds characters that a header cannot carry", *p.ref, ErrSecret)
 		}
 		b.WriteString(secret)
+		secrets = append(secrets, secret)
 	}
-	return b.String(), nil
+	return b.String(), secrets, nil
 }

@@ -92,15 +92,17 @@ func (t *tool) outgoing(m *message) (*evidence.Request, error) {
 	if origin(u) != t.wire.origin {
 		return nil, errMoved
 	}
-	header, declared := http.Header{}, t.references()
+	req := &evidence.Request{Method: m.method, URL: m.url, Header: http.Header{}, Body: m.body}
+	declared := t.references()
 	for _, f := range m.header {
-		v, err := join(f.value, declared, t.wire.vault)
+		v, secrets, err := join(f.value, declared, t.wire.vault)
 		if err != nil {
 			return nil, fmt.Errorf("header %s: %w", f.name, err)
 		}
-		header.Set(f.name, v)
+		req.Header.Set(f.name, v)
+		req.Secrets = append(req.Secrets, secrets...)
 	}
-	return &evidence.Request{Method: m.method, URL: m.url, Header: header, Body: m.body}, nil
+	return req, nil
 }
 
 // withTodaysCredentials renames the credentials of a stored message to those that its

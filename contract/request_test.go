@@ -214,7 +214,7 @@ func TestMessageRoundTrip(t *testing.T) {
 	if err != nil || string(again) != string(text) {
 		t.Errorf("got %q %v, want %q", again, err, text)
 	}
-	if v, err := join(back.header[0].value, nil, nil); err != nil || v != "$ ${env:X} $$" {
+	if v, _, err := join(back.header[0].value, nil, nil); err != nil || v != "$ ${env:X} $$" {
 		t.Errorf("got %q %v, want the literal text", v, err)
 	}
 }

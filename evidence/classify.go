@@ -287,7 +287,7 @@ func facts(o *Observation) pawl.Evidence {
 	if len(res.Body) > pawl.MaxBody {
 		e.Body = bytes.Clone(res.Body[:pawl.MaxBody])
 	}
-	if len(res.Body) > pawl.MaxBody || res.Cut {
+	if res.Size > pawl.MaxBody || res.Cut {
 		e.BodySHA256 = res.SHA256()
 	}
 	header := map[string]string{}

@@ -47,9 +47,9 @@ func cut(o *Observation) *Observation {
 }
 
 const (
-	js   = "application/json"
-	html = "text/html; charset=utf-8"
-	page = "<!DOCTYPE html><html><form action=/login></form></html>"
+	js     = "application/json"
+	asPage = "text/html; charset=utf-8"
+	page   = "<!DOCTYPE html><html><form action=/login></form></html>"
 )
 
 func TestClassifyAnswers(t *testing.T) {
@@ -66,18 +66,18 @@ func TestClassifyAnswers(t *testing.T) {
 		// The declared shape of a success.
 		{"text where nothing is declared", answer(200, "", "ok"), nil, "SUCCEEDED", "status_table"},
 		{"JSON as expected", answer(200, js, `{"id":1}`), expect, "SUCCEEDED", "status_table"},
-		{"JSON sent as a page", answer(200, html, `{"id":1}`), expect, "SUCCEEDED", "status_table"},
-		{"NE11 login page where JSON is expected", answer(200, html, page), expect, "AMBIGUOUS", "foreign_answer"},
-		{"NE11 login page where nothing is declared", answer(200, html, page), nil, "AMBIGUOUS", "foreign_answer"},
+		{"JSON sent as a page", answer(200, asPage, `{"id":1}`), expect, "SUCCEEDED", "status_table"},
+		{"NE11 login page where JSON is expected", answer(200, asPage, page), expect, "AMBIGUOUS", "foreign_answer"},
+		{"NE11 login page where nothing is declared", answer(200, asPage, page), nil, "AMBIGUOUS", "foreign_answer"},
 		{"NE11 undeclared login page", answer(200, "", page), nil, "AMBIGUOUS", "foreign_answer"},
-		{"NE11 login page, sloppy success test", answer(200, html, page), &Rules{ExpectBody: true, Success: decides(true, nil)}, "AMBIGUOUS", "foreign_answer"},
-		{"NE11 login page that is cut", broken(answer(200, html, page[:9]), io.ErrUnexpectedEOF), nil, "AMBIGUOUS", "foreign_answer"},
-		{"NE11 login page of which nothing came", broken(answer(200, html, ""), io.ErrUnexpectedEOF), nil, "AMBIGUOUS", "foreign_answer"},
-		{"NE11 login page, encoded", broken(answer(200, html, "\x1f\x8b"), ErrEncoded), nil, "AMBIGUOUS", "foreign_answer"},
-		{"NE11 login page with 202", answer(202, html, page), nil, "AMBIGUOUS", "foreign_answer"},
+		{"NE11 login page, sloppy success test", answer(200, asPage, page), &Rules{ExpectBody: true, Success: decides(true, nil)}, "AMBIGUOUS", "foreign_answer"},
+		{"NE11 login page that is cut", broken(answer(200, asPage, page[:9]), io.ErrUnexpectedEOF), nil, "AMBIGUOUS", "foreign_answer"},
+		{"NE11 login page of which nothing came", broken(answer(200, asPage, ""), io.ErrUnexpectedEOF), nil, "AMBIGUOUS", "foreign_answer"},
+		{"NE11 login page, encoded", broken(answer(200, asPage, "\x1f\x8b"), ErrEncoded), nil, "AMBIGUOUS", "foreign_answer"},
+		{"NE11 login page with 202", answer(202, asPage, page), nil, "AMBIGUOUS", "foreign_answer"},
 		{"NE11 garbage where JSON is expected", answer(200, "", "\x00\x01garbage"), expect, "AMBIGUOUS", "foreign_answer"},
 		{"NE11 garbage declared as JSON", answer(200, js, "garbage"), nil, "AMBIGUOUS", "foreign_answer"},
-		{"page that the contract tests for", answer(200, html, "<p>Thank you</p>"), &Rules{Success: decides(true, nil)}, "SUCCEEDED", "contract_success"},
+		{"page that the contract tests for", answer(200, asPage, "<p>Thank you</p>"), &Rules{Success: decides(true, nil)}, "SUCCEEDED", "contract_success"},
 		{"H18 cut JSON", broken(answer(200, js, `{"id":`), io.ErrUnexpectedEOF), expect, "RESULT_LOST", "unreadable"},
 		{"H19 JSON that ends early", answer(200, "", `{"id":`), expect, "RESULT_LOST", "unreadable"},
 		{"H19 declared JSON that ends early", answer(200, js, `{"id":`), nil, "RESULT_LOST", "unreadable"},
@@ -119,7 +119,7 @@ func TestClassifyAnswers(t *testing.T) {
 		{"C8 409 listed", own(409), &Rules{NoEffect: noEffect(false)}, "REJECTED/P3", "contract_no_effect"},
 		{"in flight goes before no effect", own(409), &Rules{InFlight: always(true), NoEffect: noEffect(false)}, "AMBIGUOUS", "contract_in_flight"},
 		{"mismatch goes before no effect", own(422), &Rules{Mismatch: always(true), NoEffect: noEffect(false)}, "AMBIGUOUS", "contract_mismatch"},
-		{"C1 503 of an edge", answer(503, html, page), nil, "AMBIGUOUS", "foreign_answer"},
+		{"C1 503 of an edge", answer(503, asPage, page), nil, "AMBIGUOUS", "foreign_answer"},
 	} {
 		e := Classify(row.o, row.r, 1)
 		if got := inShort(e); got != row.want || e.Proof != row.proof {
@@ -235,7 +235,7 @@ func TestClassifyFacts(t *testing.T) {
 // FuzzClassify holds whatever is observed and whatever the contract says.
 func FuzzClassify(f *testing.F) {
 	f.Add(uint64(0), 200, js, `{"id":1}`, int64(180), int64(28), 1)
-	f.Add(^uint64(0), 200, html, page, int64(0), int64(0), 2)
+	f.Add(^uint64(0), 200, asPage, page, int64(0), int64(0), 2)
 	f.Add(uint64(0x5a5a), 409, js, `{"error":"x"}`, int64(180), int64(0), 2)
 	f.Fuzz(func(t *testing.T, bits uint64, status int, contentType, body string, begun, pulled int64, attempt int) {
 		next := func() bool {

@@ -24,6 +24,10 @@ type Request struct {
 	// ExpectContinue asks the server before the body is sent. Where the upstream supports
 	// it, a connection that dies early then proves that nothing was sent.
 	ExpectContinue bool
+	// Secrets are the credentials in the headers. An answer that repeats one, in its body,
+	// its headers or an error, is reported with "***" instead, also where it spells it in
+	// the escapes of JSON, URLs or HTML. Secrets shorter than 12 bytes are left alone.
+	Secrets []string
 }
 
 // ErrRequestTooLarge: the request exceeds the transport's own limits; nothing was sent.

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl"
 )
 
-// Response is a final answer as it was received. It is not safe for concurrent use.
+// Response is a final answer as it was received, less the secrets of its request. It is not safe for concurrent use.
 type Response struct {
 	Status int
 	Header http.Header
@@ -25,6 +25,7 @@ type Response struct {
 	// it is encoded in a way that nobody asked for.
 	BodyErr error
 
+	digest  string // of what was received, where Body is not that
 	parsed  bool
 	value   any
 	jsonErr error
@@ -64,6 +65,9 @@ func (r *Response) JSON() (any, error) {
 
 // SHA256 is the digest of the bytes received and kept, in hex.
 func (r *Response) SHA256() string {
+	if r.digest != "" {
+		return r.digest
+	}
 	sum := sha256.Sum256(r.Body)
 	return hex.EncodeToString(sum[:])
 }

@@ -126,6 +126,7 @@ func (t *Transport) Attempt(ctx context.Context, r *Request) *Observation {
 	rec := &recorder{}
 	o := &Observation{BodySize: int64(len(r.Body)), Proxied: t.o.Proxy != nil}
 	t.exchange(ctx, r, rec, o)
+	secretsOf(r).hide(o)
 	o.Trace, o.Took = rec.list(), time.Since(start)
 	return o
 }
