@@ -49,9 +49,12 @@ func (g *gate) body(rt *route, s *session, r *http.Request) ([]byte, *Problem) {
 	if !ok {
 		return nil, invalid("body", "want a JSON object")
 	}
-	for key := range object {
-		if !rt.members[key] {
+	for key, value := range object {
+		switch {
+		case !rt.members[key]:
 			return nil, invalid("body."+key, "there is no such member")
+		case value == nil:
+			return nil, invalid("body."+key, "null says nothing: leave it out")
 		}
 	}
 	if tenant, named := object["tenant"].(string); named && tenant != s.Tenant {

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -16,7 +18,7 @@ import (
 // config is how huma is used: to decode, to check against schemas made from our types,
 // and to publish these. It serves nothing by itself and knows JSON alone.
 func config() huma.Config {
-	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
+	format := huma.Format{Marshal: marshal, Unmarshal: unmarshal}
 	c := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -38,6 +40,44 @@ func config() huma.Config {
 	c.RejectUnknownQueryParameters = true
 	c.Components.Schemas.Map()["Envelope"] = publishedEnvelope()
 	return c
+}
+
+// unmarshal decodes a body that the gate has let through: for the check against a schema
+// as a tree whose numbers are floats, which are never used, and then as the handler's type.
+// Its errors repeat nothing.
+func unmarshal(raw []byte, v any) error {
+	if tree, check := v.(*any); check {
+		parsed, err := pawl.ParseJSONLimit(raw, MaxBody)
+		*tree = floats(parsed)
+		return err
+	}
+	err := json.Unmarshal(raw, v)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s: want a value for %s, written as such", name(wrong.Field), wrong.Type)
+	case err != nil:
+		return errors.New("the members do not have the form that they should")
+	}
+	return nil
+}
+
+// floats replaces numbers by floats, those beyond all floats by infinity.
+func floats(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = floats(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = floats(v[k])
+		}
+	}
+	return v
 }
 
 // marshal is writeJSON for huma, to which a client that has gone is no error.

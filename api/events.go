@@ -90,6 +90,9 @@ func (d *door) stream(r *http.Request, w http.ResponseWriter, s *session, sub *s
 			end("idle", "nothing happened for "+o.Idle.String()+": ask again")
 			return
 		case <-d.opts.Stopping:
+			if len(sub.frames) > 0 {
+				continue // what happened before is told first
+			}
 			end("stopping", "the server stops: ask again later")
 			return
 		case <-r.Context().Done():

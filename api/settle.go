@@ -73,20 +73,15 @@ func (r *settleRequest) decision(s *session) (*pawl.Decision, error) {
 	case who == "":
 		return nil, invalid("body.who", "a decision names who decides")
 	}
-	hasResult := len(r.Result) > 0 && string(r.Result) != "null"
 	switch {
 	case strings.TrimSpace(r.Why) == "":
 		return nil, invalid("body.why", "a decision says how the person knows")
 	case !r.Happened && r.Ref != "":
 		return nil, invalid("body.ref", "belongs to an effect that happened")
-	case !r.Happened && hasResult:
+	case !r.Happened && r.Result != nil:
 		return nil, invalid("body.result", "belongs to an effect that happened")
 	case r.Happened && r.Waiver != "":
 		return nil, invalid("body.waiver", "belongs to an effect that did not happen")
 	}
-	d := &pawl.Decision{Happened: r.Happened, Who: who, Why: r.Why, Ref: r.Ref, Waiver: r.Waiver, Version: r.Version}
-	if hasResult {
-		d.Result = r.Result
-	}
-	return d, nil
+	return &pawl.Decision{Happened: r.Happened, Who: who, Why: r.Why, Ref: r.Ref, Result: r.Result, Waiver: r.Waiver, Version: r.Version}, nil
 }
