@@ -61,21 +61,23 @@ func Next(op *Operation, now time.Time) Move {
 			best = Move{Kind: kind, At: at}
 		}
 	}
+	safe := op.SafeAt()
 	hope := op.out() // a late answer may still come
 	switch {
 	case op.resendBarred(later(now, op.nextResend())) == "":
-		hope = true
 		if op.resendReady() {
+			hope = true
 			consider(MoveResend, op.nextResend())
+		} else if !now.After(safe.Add(reviewGrace)) {
+			hope = true // the probe may yet say absent
 		}
 	case c.Fence != nil && op.fenceUseful() && op.asksAPerson() == ReasonNone:
 		hope = true
-		if !op.out() && (c.Probe == nil || op.Probes.Absent >= absentBeforeFence) {
+		if !op.out() && (c.Probe == nil || op.Probes.Absent >= absentBeforeFence || now.After(safe)) {
 			consider(MoveFence, op.Updated.Add(backoff(op.Probes.Tries, fastCap)))
 		}
 	}
 	if c.Probe != nil {
-		safe := op.SafeAt()
 		at := op.nextProbe(fastCap)
 		switch settles := c.Probe.NegativeProof || !op.Probes.Fenced.IsZero(); {
 		case !now.After(safe):
