@@ -24,6 +24,8 @@ type Options struct {
 	MustExist bool
 	// WALSize is the size in bytes to which the write-ahead log is grown once, so that
 	// commits overwrite blocks that exist; when half of it is full it is moved into the database.
+	// Where reads without a pause keep it from beginning anew, it grows to about twice the
+	// size; then reads are held back for a moment.
 	// 0 means 64 MB; the least is 1 MB.
 	WALSize int64
 	// Reserve is the size in bytes of the file that is removed when space runs out.
@@ -89,6 +91,9 @@ const (
 // checkpointPages leaves half of the WAL for what is written while it is moved.
 func (o *Options) checkpointPages() int { return int(o.WALSize / 2 / frameSize) }
 
+// maxPages is the length from which the WAL is made to begin anew.
+func (o *Options) maxPages() int { return int(2 * o.WALSize / frameSize) }
+
 // DB is a store in one SQLite file.
 type DB struct {
 	path     string
@@ -104,9 +109,9 @@ type DB struct {
 	contracts contracts
 	failed    atomic.Pointer[error]
 
-	readers chan struct{} // a token for each reader in use
-	mu      sync.Mutex
-	idle    []*reader
+	gate *gate // of the readers
+	mu   sync.Mutex
+	idle []*reader
 
 	stop      chan struct{}
 	closeOnce sync.Once
@@ -131,9 +136,7 @@ func (db *DB) Close() error {
 		close(db.stop)
 		db.queue.close()
 		<-db.writer.stopped
-		for range cap(db.readers) {
-			db.readers <- struct{}{}
-		}
+		db.gate.fill()
 		var errs []error
 		for _, r := range db.idle {
 			errs = append(errs, r.close())
@@ -240,7 +243,7 @@ func (x *confirmation) apply(w *writer) error {
 }
 
 // Check examines the whole file: SQLite's own structures, then the seal of every row.
-// It takes time in proportion to the file.
+// It takes time in proportion to the file, and the write-ahead log can't begin anew meanwhile.
 func (db *DB) Check(ctx context.Context) error {
 	var errs []error
 	err := db.read(ctx, func(r *reader) error {

@@ -38,7 +38,7 @@ func open(path string, o *Options) (_ *DB, err error) {
 		return nil, err
 	}
 	db.opts.withDefaults()
-	db.readers = make(chan struct{}, db.opts.Readers)
+	db.gate = newGate(db.opts.Readers)
 	var mode fs.FileMode
 	if db.path, mode, err = prepareFile(path, db.opts.MustExist); err != nil {
 		return nil, err

@@ -69,19 +69,15 @@ func (r *reader) close() error {
 }
 
 // read lends a reader to f, inside one view of the database. It opens readers as they
-// are needed, up to maxReaders, and waits for one while ctx lasts.
+// are needed, up to Options.Readers, and waits for one while ctx lasts.
 func (db *DB) read(ctx context.Context, f func(*reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	select {
-	case db.readers <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-db.stop:
-		return errClosed
+	if err := db.gate.enter(ctx, db.stop); err != nil {
+		return err
 	}
-	defer func() { <-db.readers }()
+	defer db.gate.leave()
 	r, err := db.takeReader()
 	if errors.Is(err, errClosed) {
 		return err

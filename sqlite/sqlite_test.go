@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -36,46 +37,55 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) pawl.Store { return openTest(t, newPath(t), small()) }, &storetest.Options{Fill: fill, Work: work})
 }
 
-// fill begins operations in large batches.
+// fill begins operations in few large transactions.
 func fill(t *testing.T, s pawl.Store, ops []*pawl.Operation, firsts [][]byte) {
-	const callers = 512
-	errs := make(chan error, callers)
-	for c := range callers {
-		go func() {
-			for i := c; i < len(ops); i += callers {
-				if _, err := s.Begin(t.Context(), ops[i], firsts[i]); err != nil {
-					errs <- err
-					return
+	t.Helper()
+	db := s.(*DB)
+	for len(ops) > 0 {
+		n := min(len(ops), 20_000)
+		begin := make([]*beginning, n)
+		for i := range begin {
+			var err error
+			if begin[i], err = db.newBeginning(ops[i], firsts[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := db.submit(t.Context(), &within{do: func(w *writer) error {
+			for _, b := range begin {
+				if err := b.apply(w); err != nil {
+					return err
+				}
+				if b.standing != nil || b.foreign {
+					return fmt.Errorf("%s has something in its way", b.row.id)
 				}
 			}
-			errs <- nil
-		}()
-	}
-	for range callers {
-		if err := <-errs; err != nil {
+			return nil
+		}})
+		if err != nil {
 			t.Fatal(err)
 		}
+		ops, firsts = ops[n:], firsts[n:]
 	}
 }
 
-// counting is a write that reads the counters of the statements that Claim runs.
-type counting struct {
+// within is a write that does what a test wants done in the writer's transaction.
+type within struct {
 	header
-	steps int64
+	do func(w *writer) error
 }
 
-func (c *counting) apply(w *writer) error {
-	for _, s := range []*sqlite3.Stmt{w.stmt.nextLane, w.stmt.tool, w.stmt.head, w.stmt.byOp, w.stmt.claim} {
-		c.steps += int64(s.Status(sqlite3.STMTSTATUS_VM_STEP, false))
+func (x *within) apply(w *writer) error { return x.do(w) }
+
+// work counts the steps of the query machine in the statements that Claim runs.
+func work(s pawl.Store) (steps int64) {
+	count := func(w *writer) error {
+		for _, s := range []*sqlite3.Stmt{w.stmt.nextLane, w.stmt.tool, w.stmt.head, w.stmt.byOp, w.stmt.claim} {
+			steps += int64(s.Status(sqlite3.STMTSTATUS_VM_STEP, false))
+		}
+		return nil
 	}
-	return nil
-}
-
-// work counts the steps of the query machine.
-func work(s pawl.Store) int64 {
-	c := &counting{}
-	if err := s.(*DB).submit(context.Background(), c); err != nil {
+	if err := s.(*DB).submit(context.Background(), &within{do: count}); err != nil {
 		panic(err)
 	}
-	return c.steps
+	return steps
 }

@@ -26,8 +26,9 @@ type writer struct {
 	wal  *walFile // nil without synchronous=FULL
 	stmt statements
 
-	pages     int // in the WAL after the last commit
-	threshold int // the number of pages at which the next checkpoint is asked for
+	pages     int       // in the WAL after the last commit
+	threshold int       // the number of pages at which the next checkpoint is asked for
+	patience  time.Time // until then the WAL is not made to begin anew
 
 	// Row numbers that were seen, of what is committed or about to be.
 	lanes  map[[2]string]int64 // by tenant and tool
