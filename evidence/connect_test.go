@@ -1,8 +1,11 @@
 package evidence
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"testing"
@@ -159,6 +162,46 @@ func TestHTTP1Proxy(t *testing.T) {
 			if !slices.Contains(o.Trace, row.trace) {
 				t.Errorf("trace: got %v, want %s in it", o.Trace, row.trace)
 			}
+		})
+	}
+}
+
+// Through a tunnel a 407 is the origin's, which may have acted.
+func TestHTTP1TunnelledOriginAsksForProxyCredentials(t *testing.T) {
+	t.Parallel()
+	const answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+	for _, row := range []struct {
+		scheme, proxy string
+		tunnel        func(c *rawConn) *rawConn
+	}{
+		{"https", "http", func(c *rawConn) *rawConn {
+			if _, err := http.ReadRequest(c.br); err != nil {
+				return c
+			}
+			c.say("HTTP/1.1 200 OK\r\n\r\n")
+			under := tls.Server(c.Conn, serverTLS())
+			return &rawConn{Conn: under, rawServer: c.rawServer, br: bufio.NewReader(under)}
+		}},
+		{"http", "socks5", func(c *rawConn) *rawConn {
+			c.br.Discard(3) // version and methods
+			c.say("\x05\x00")
+			c.br.Discard(10) // connect to an IPv4 address
+			c.say("\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+			return c
+		}},
+	} {
+		t.Run(row.scheme+" by "+row.proxy, func(t *testing.T) {
+			t.Parallel()
+			s := serveRaw(t, func(c *rawConn) {
+				if c = row.tunnel(c); c.exec() {
+					c.say(answer)
+				}
+			})
+			tr := transport(t, &Options{Proxy: &url.URL{Scheme: row.proxy, Host: s.addr()}, TLS: trusting(), DisableHTTP2: true})
+			o := tr.Attempt(within(t, patience), post(row.scheme+"://127.0.0.1:1"))
+			tr.Close()
+			s.settle()
+			check(t, o, nil, &s.counts, wanted{unclear, "", "status_table", 1, 1})
 		})
 	}
 }

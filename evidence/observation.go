@@ -29,7 +29,7 @@ type Observation struct {
 	// Early: bytes came in before the request went out, so that an answer may belong to
 	// another request.
 	Early bool
-	// Proxied: the request went to a forward proxy.
+	// Proxied: the request went to a forward proxy that reads it, not through a tunnel.
 	Proxied bool
 	// Trace lists events in order. Nothing is decided by it.
 	Trace []string

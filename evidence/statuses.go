@@ -77,8 +77,8 @@ var statusRows = func() map[int]*statusRow {
 	return m
 }()
 
-// proxied: only a forward proxy asks for proxy credentials, and it does before the
-// origin is reached.
+// proxied: a forward proxy asks for its credentials before the origin is reached. Behind a
+// tunnel the origin itself says so, whatever it did before.
 func proxied(o *Observation, _ *Rules) bool { return o.Proxied }
 
 // bodyNeverBegun: a request without the body it needs. One whose body was begun may

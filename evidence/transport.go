@@ -124,7 +124,7 @@ func (t *Transport) Close() { t.pool.close() }
 func (t *Transport) Attempt(ctx context.Context, r *Request) *Observation {
 	start := time.Now()
 	rec := &recorder{}
-	o := &Observation{BodySize: int64(len(r.Body)), Proxied: t.o.Proxy != nil}
+	o := &Observation{BodySize: int64(len(r.Body))}
 	t.exchange(ctx, r, rec, o)
 	secretsOf(r).hide(o)
 	o.Trace, o.Took = rec.list(), time.Since(start)
@@ -156,12 +156,20 @@ func (t *Transport) exchange(ctx context.Context, r *Request, rec *recorder, o *
 		o.Err = err
 		return
 	}
+	o.Proxied = t.forwarded(req.URL)
 	c, err := t.take(ctx, req.URL, rec)
 	if err != nil {
 		o.Err = err
 		return
 	}
 	t.send(ctx, c, req, body, rec, o)
+}
+
+// forwarded reports whether a request is handed to a proxy that reads it. Through a tunnel,
+// of CONNECT or SOCKS, every answer is the origin's.
+func (t *Transport) forwarded(u *url.URL) bool {
+	p := t.o.Proxy
+	return p != nil && u.Scheme == "http" && (p.Scheme == "http" || p.Scheme == "https")
 }
 
 // send uses the connection for the one request and gives it back, or closes it.
