@@ -187,10 +187,14 @@ func testUntouchable(t *testing.T, s suite) {
 		},
 	}
 	for name, seed := range kinds {
+		rows := s.opts.Rows
+		if name != "not due" {
+			rows /= 10 // work that grows with the rows shows as well
+		}
 		s.test(t, name, func(t *testing.T, store pawl.Store) {
 			at := now(t, store)
 			contract := Contract("refund")
-			ops, firsts := make([]*pawl.Operation, s.opts.Rows), make([][]byte, s.opts.Rows)
+			ops, firsts := make([]*pawl.Operation, rows), make([][]byte, rows)
 			for i := range ops {
 				seed := seed(at, i)
 				seed.Contract = contract
@@ -213,7 +217,7 @@ func testUntouchable(t *testing.T, s suite) {
 				return
 			}
 			if work := s.opts.Work(store) - before; work > 5000 {
-				t.Errorf("work for one claim with %d rows in front: got %d, want at most 5000", s.opts.Rows, work)
+				t.Errorf("work for one claim with %d rows in front: got %d, want at most 5000", rows, work)
 			}
 		})
 	}

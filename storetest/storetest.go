@@ -12,8 +12,9 @@ import (
 
 // Options says what a store does not do as the others. A zero field asks for the default.
 type Options struct {
-	// Rows is the number of rows that may not be touched in front of one that may;
-	// 0 means 100,000, or 2,000 with -short.
+	// Rows is the number of rows that may not be touched in front of one that may, a tenth
+	// of it where the rows are of another tool or never due; 0 means 100,000, or 2,000 with
+	// -short.
 	Rows int
 	// Fill writes operations that nobody waits for one by one, to fill a store with Rows;
 	// nil uses Begin.
