@@ -31,7 +31,7 @@ func (t *tool) evidenceRules(s *subject) *evidence.Rules {
 		}
 	}
 	rules := &evidence.Rules{
-		NeedsBody: r.needsBody, ExpectBody: r.expectBody, BodyMayFail: t.terms.BodyMayFail,
+		NeedsBody: t.terms.NeedsBody, ExpectBody: r.expectBody, BodyMayFail: t.terms.BodyMayFail,
 		Success: ask(r.success), InFlight: sure(r.onConcurrent), Mismatch: sure(r.onMismatch),
 		OwnShape: sure(r.errorShape), Replayed: sure(r.replaySignal),
 		Result: func(res *evidence.Response) (json.RawMessage, string, error) { return t.result(s, res) },

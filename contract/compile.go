@@ -36,7 +36,7 @@ type answerRules struct {
 	duplicate                                                             *duplicateRule
 	result                                                                *program
 	ref                                                                   *locator
-	needsBody, expectBody                                                 bool
+	expectBody                                                            bool
 }
 
 type noEffectRule struct {

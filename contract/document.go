@@ -65,7 +65,7 @@ type toolTerms struct {
 	Accepted       expression     `json:"accepted,omitempty" jsonschema:"CEL over response: taken in, lands later. A 202 always says so."`
 	NoEffect       []noEffectTerm `json:"no_effect,omitempty" jsonschema:"Answers that prove that nothing happened."`
 	BodyMayFail    bool           `json:"body_may_fail,omitempty" jsonschema:"A 2xx answer may carry a failure in its body (GraphQL, JSON-RPC), so an unreadable one proves nothing."`
-	NeedsBody      *bool          `json:"needs_body,omitempty" jsonschema:"The provider cannot act before it has read the request's body. Default: true where there is a body."`
+	NeedsBody      bool           `json:"needs_body,omitempty" jsonschema:"The provider cannot act before it has read the request's body, not even on path and headers."`
 	ExpectContinue bool           `json:"expect_continue,omitempty" jsonschema:"Ask for 100 Continue before sending the body."`
 	Result         expression     `json:"result,omitempty" jsonschema:"CEL over response: the result. Default: response.body."`
 	ResultRef      pointerOrCEL   `json:"result_ref,omitempty" jsonschema:"The provider's id of the effect: a JSON pointer into the answer's body, or CEL."`

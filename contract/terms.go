@@ -43,12 +43,8 @@ func (c *compiler) rules(t *tool, path string) {
 			c.readsOnly(at+"/read", d.Read)
 		}
 	}
-	r.needsBody = t.request.body != nil
-	if k.NeedsBody != nil {
-		if *k.NeedsBody && t.request.body == nil {
-			c.fail(path+"/needs_body", "the request has no body")
-		}
-		r.needsBody = *k.NeedsBody
+	if k.NeedsBody && t.request.body == nil {
+		c.fail(path+"/needs_body", "the request has no body")
 	}
 	r.expectBody = strings.HasPrefix(string(k.ResultRef), "/") || strings.Contains(string(k.ResultRef), "response.body") ||
 		strings.Contains(string(k.Result), "response.body")
