@@ -21,7 +21,9 @@ const (
 	updateClaim = `UPDATE states SET token = ?2, lease = ?3, due = ?4, claim_sum = ?5 WHERE op = ?1`
 	// A row that failed its check is never claimed again, and is shown to people.
 	updateRefused = `UPDATE states SET due = NULL, review = coalesce(review, ?2) WHERE op = ?1`
-	updateLease   = `UPDATE states SET lease = ?3, due = ?4, claim_sum = ?5 WHERE op = ?1 AND token = ?2`
+	// A sound row whose contract failed its check stays sound.
+	updateAside = `UPDATE states SET due = NULL, review = ?2, state_sum = ?3, claim_sum = ?4 WHERE op = ?1 AND token = ?5`
+	updateLease = `UPDATE states SET lease = ?3, due = ?4, claim_sum = ?5 WHERE op = ?1 AND token = ?2`
 )
 
 const (
@@ -43,8 +45,8 @@ type claiming struct {
 }
 
 // Claim gives due operations of the named tools to the caller. A row that fails its
-// check is passed over: it loses its due time, is listed for review, and is told to
-// Options.OnCorrupt.
+// check, or whose contract does, is passed over: it loses its due time, is listed for
+// review, and is told to Options.OnCorrupt.
 func (db *DB) Claim(ctx context.Context, c pawl.Claim) ([]*pawl.Operation, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("sqlite: claim: lease of %v is not positive", c.Lease)
@@ -62,8 +64,10 @@ func (db *DB) Claim(ctx context.Context, c pawl.Claim) ([]*pawl.Operation, error
 	ops := make([]*pawl.Operation, 0, len(x.rows))
 	for _, r := range x.rows {
 		op, err := db.operation(context.WithoutCancel(ctx), r)
-		if errors.Is(err, pawl.ErrCorrupt) {
-			db.opts.OnCorrupt(r.id, err)
+		if errors.Is(err, pawl.ErrCorrupt) && db.failure() == nil {
+			// A row that could not be put aside comes again when this lease is over.
+			failed := db.submit(context.WithoutCancel(ctx), newAside(r, x.now))
+			db.opts.OnCorrupt(r.id, errors.Join(fmt.Errorf("claim: %w", err), failed))
 			continue
 		} else if err != nil {
 			return nil, err
@@ -160,6 +164,32 @@ func (c *claiming) takeHead(w *writer, lane int64) (bool, error) {
 	p.int(op)
 	p.claimed(r)
 	return p.exec()
+}
+
+// aside is the write that takes a claimed row out of the queue and into review.
+type aside struct {
+	header
+	row *row
+}
+
+func newAside(r *row, now int64) *aside {
+	if r.review == 0 {
+		r.review = now
+		r.stateSum = r.stateSeal()
+	}
+	r.setClaim(r.token, instant(r.lease), time.Time{})
+	return &aside{row: r}
+}
+
+func (x *aside) apply(w *writer) error {
+	p := params{s: w.stmt.aside}
+	p.int(x.row.op)
+	p.int(x.row.review)
+	p.int(x.row.stateSum)
+	p.int(x.row.claimSum)
+	p.int(x.row.token)
+	_, err := p.exec()
+	return err
 }
 
 // renewal is the write of Renew.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -109,6 +110,69 @@ func TestClaimPassesRefused(t *testing.T) {
 	told = nil
 	if claimed, err := db.Claim(t.Context(), ask); err != nil || len(claimed) != 0 || len(told) != 0 {
 		t.Errorf("claim again: got %v, %v and told of %v; want nothing", claimed, err, told)
+	}
+}
+
+// TestContractRefused has one contract that fails its check beside a sound one.
+func TestContractRefused(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	db := openTest(t, path, small())
+	at := time.Now().Add(-time.Hour)
+	var ops []*pawl.Operation
+	for _, tool := range []string{"mail", "refund"} {
+		op, first := storetest.Op(storetest.Seed{Tool: tool, Identity: "A", At: at})
+		if _, err := db.Begin(t.Context(), op, first); err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, op)
+	}
+	sound, broken := ops[0], ops[1]
+	tamper(t, db, `UPDATE contracts SET body = replace(body, '"refund"', '"refunds"')`)
+
+	var told []pawl.ID
+	o := small()
+	o.OnCorrupt = func(id pawl.ID, err error) { told = append(told, id) }
+	db = openTest(t, path, o) // with no contract in memory
+	tell := func(want ...pawl.ID) {
+		t.Helper()
+		if !slices.Equal(told, want) {
+			t.Errorf("told of %v, want %v", told, want)
+		}
+		told = nil
+	}
+	if _, err := db.Get(t.Context(), "", broken.ID); !errors.Is(err, pawl.ErrCorrupt) {
+		t.Errorf("get: got %v, want %v", err, pawl.ErrCorrupt)
+	}
+	if err := db.Check(t.Context()); !errors.Is(err, pawl.ErrCorrupt) {
+		t.Errorf("check: got %v, want %v", err, pawl.ErrCorrupt)
+	}
+	found, err := db.Find(t.Context(), pawl.Query{})
+	if err != nil || len(found) != 2 || found[0].ID != broken.ID || found[0].Reason != pawl.ReasonRowRefused || found[1].Contract == nil {
+		t.Errorf("find: got %v, %v; want the broken one as row_refused beside the sound one", found, err)
+	}
+	tell(broken.ID)
+	ask := pawl.Claim{Tools: []string{"mail", "refund"}, Limit: 10, Token: 5, Lease: time.Minute}
+	claimed, err := db.Claim(t.Context(), ask)
+	if err != nil || len(claimed) != 1 || claimed[0].ID != sound.ID {
+		t.Errorf("claim: got %v, %v; want the sound one", claimed, err)
+	}
+	tell(broken.ID)
+	if due := queryInt(t, path, `SELECT count(*) FROM states WHERE due IS NOT NULL`); due != 1 {
+		t.Errorf("due: got %d rows, want the sound one alone", due)
+	}
+	review, err := db.Find(t.Context(), pawl.Query{Review: true})
+	if err != nil || len(review) != 1 || review[0].ID != broken.ID || review[0].Review.IsZero() {
+		t.Errorf("review: got %v, %v; want the broken one", review, err)
+	}
+
+	// The row itself is as good as ever.
+	tamper(t, db, `UPDATE contracts SET body = replace(body, '"refunds"', '"refund"')`)
+	if got, err := db.Get(t.Context(), "", broken.ID); err != nil || !got.Due.IsZero() {
+		t.Errorf("get with its contract mended: got %v, %v; want the operation, not due", got, err)
+	}
+	if err := db.Check(t.Context()); err != nil {
+		t.Errorf("check with the contract mended: %v", err)
 	}
 }
 

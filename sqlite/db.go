@@ -242,7 +242,8 @@ func (x *confirmation) apply(w *writer) error {
 	return err
 }
 
-// Check examines the whole file: SQLite's own structures, then the seal of every row.
+// Check examines the whole file: SQLite's own structures, then the seal of every row and
+// the hash of every contract.
 // It takes time in proportion to the file, and the write-ahead log can't begin anew meanwhile.
 func (db *DB) Check(ctx context.Context) error {
 	var errs []error
@@ -254,6 +255,14 @@ func (db *DB) Check(ctx context.Context) error {
 			}
 		})
 		if err != nil || len(errs) > 0 {
+			return err
+		}
+		err = r.query(`SELECT hash, body FROM contracts`, none, func(s *sqlite3.Stmt) {
+			if hash := s.ColumnText(0); contractHash(s.ColumnRawText(1)) != hash && len(errs) < 10 {
+				errs = append(errs, fmt.Errorf("sqlite: contract %s: %w", hash, pawl.ErrCorrupt))
+			}
+		})
+		if err != nil {
 			return err
 		}
 		return r.query(`SELECT `+columns+` FROM `+joined, none, func(s *sqlite3.Stmt) {

@@ -23,9 +23,10 @@
 // database is removed so that outcomes can be written; operations begin again when the
 // reserve could be made anew.
 //
-// Every row is sealed by checksums, verified whenever it is read. Get, History and Begin
-// answer ErrCorrupt for a row that fails; Find lists it as UNKNOWN with reason
-// row_refused; Claim takes it out of the queue and into review. Check examines the file as a whole.
+// Every row is sealed by checksums and every contract named by its hash, verified whenever
+// they are read. Get, History and Begin answer ErrCorrupt for a row that fails, or whose
+// contract does; Find lists it as UNKNOWN with reason row_refused; Claim takes it out of
+// the queue and into review. Check examines the file as a whole.
 //
 // # Which file this is
 //

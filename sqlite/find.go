@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,8 +17,9 @@ const (
 	maxLimit     = 1000
 )
 
-// Find lists operations, the one begun last first. A row that fails its check is listed
-// as UNKNOWN with reason row_refused, and told to Options.OnCorrupt.
+// Find lists operations, the one begun last first. A row that fails its check, or whose
+// contract does, is listed as UNKNOWN with reason row_refused, and told to
+// Options.OnCorrupt.
 func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error) {
 	l, err := newListing(q)
 	if err != nil {
@@ -32,12 +34,11 @@ func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error)
 	}
 	ops := make([]*pawl.Operation, len(rows))
 	for i, r := range rows {
-		if !r.sound() {
-			db.opts.OnCorrupt(r.id, fmt.Errorf("sqlite: find: row of %s failed its check: %w", r.id, pawl.ErrCorrupt))
+		ops[i], err = db.operation(ctx, r)
+		if errors.Is(err, pawl.ErrCorrupt) && db.failure() == nil {
+			db.opts.OnCorrupt(r.id, fmt.Errorf("find: %w", err))
 			ops[i] = r.refused()
-			continue
-		}
-		if ops[i], err = db.operation(ctx, r); err != nil {
+		} else if err != nil {
 			return nil, err
 		}
 	}

@@ -31,7 +31,7 @@ func TestPlans(t *testing.T) {
 	db := openTest(t, newPath(t), small())
 	for _, sql := range []string{
 		selectNewest, selectByKey, selectByStep, selectByOnce, selectBySubject, selectByOp, selectByID, selectLane, selectTool,
-		selectNextLane, selectHead, selectVersion, deleteIntent, updateState, updateClaim, updateRefused, updateLease,
+		selectNextLane, selectHead, selectVersion, deleteIntent, updateState, updateClaim, updateRefused, updateAside, updateLease,
 		selectOperation, selectFirst, selectLater, selectContract,
 	} {
 		for _, step := range plan(t, db, sql) {

@@ -49,7 +49,7 @@ type statements struct {
 
 	insertLane, insertIntent, deleteIntent, insertState, insertChange, insertContract *sqlite3.Stmt
 
-	updateState, claim, refuse, lease, confirm *sqlite3.Stmt
+	updateState, claim, refuse, aside, lease, confirm *sqlite3.Stmt
 }
 
 func newWriter(db *DB) (_ *writer, err error) {
@@ -94,6 +94,7 @@ func newWriter(db *DB) (_ *writer, err error) {
 		updateState:       &w.stmt.updateState,
 		updateClaim:       &w.stmt.claim,
 		updateRefused:     &w.stmt.refuse,
+		updateAside:       &w.stmt.aside,
 		updateLease:       &w.stmt.lease,
 		updateWitness:     &w.stmt.confirm,
 	} {
