@@ -88,6 +88,9 @@ func (c *compiler) tool(name, path string, terms toolTerms, up *upstream) *tool 
 	c.rules(t, path)
 	c.reconciliation(t, path)
 	c.lateHeaders(t, path)
+	if terms.Class == "" && c.reported(path+"/class") {
+		return t // what else must hold depends on a class that is not known
+	}
 	c.combinations(t, path)
 	c.validate(t, path)
 	return t
@@ -169,7 +172,7 @@ func (c *compiler) validate(t *tool, path string) {
 					at = member(at, term.Field)
 				}
 			}
-			if !c.reported(at) {
+			if !c.reportedIn(at) {
 				c.fail(at, "field %q: %s", term.Field, term.What)
 			}
 			continue

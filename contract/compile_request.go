@@ -58,7 +58,7 @@ func (c *compiler) request(path string, t *requestTerms, up *upstream, v vocabul
 	switch {
 	case r.method == "" && reads:
 		r.method = "GET"
-	case r.method == "" && !c.reported(path):
+	case r.method == "" && !c.reported(path) && !c.reported(path+"/method"):
 		c.fail(path, "method is missing: write POST, PUT, PATCH or DELETE")
 	}
 	if r.body != nil && r.method == "GET" {

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/pawl-dev/pawl/internal/spelling"
 )
 
 // Limits of a contract file.
@@ -65,8 +68,23 @@ func (d *decoder) fail(path, format string, args ...any) {
 
 // reported reports whether something is wrong with the term at path already, so that what
 // follows from it need not be said.
-func (d *decoder) reported(path string) bool {
-	at := d.at(path)
+func (d *decoder) reported(path string) bool { return d.wrong(d.at(path)) }
+
+// reportedIn is reported for a term or anything in it.
+func (d *decoder) reportedIn(path string) bool {
+	if d.reported(path) {
+		return true
+	}
+	for below, at := range d.values {
+		if strings.HasPrefix(below, path+"/") && (d.wrong(at) || d.wrong(d.keys[below])) {
+			return true
+		}
+	}
+	return false
+}
+
+// wrong reports whether there is a problem at a place.
+func (d *decoder) wrong(at place) bool {
 	return slices.ContainsFunc(d.report.problems, func(p Problem) bool { return p.Line == at.line && p.Column == at.column })
 }
 
@@ -120,6 +138,10 @@ func parseYAML(src []byte, r *report) (root *ast.MappingNode) {
 		at, message := place{1, 1}, "the text is no YAML"
 		if errors.As(err, &y) {
 			at, message = placeOf(y.GetToken()), y.GetMessage()
+		}
+		if at, what := misindented(r.lines, at); what != "" {
+			r.add(at, "%s", what)
+			return nil
 		}
 		r.add(at, "%s (a text that contains ': ' or ' #', or begins with a special character, needs quotes)", message)
 		return nil
@@ -278,6 +300,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		}
 		if w, ok := v.Interface().(word); ok && !slices.Contains(w.words(), s) {
 			d.fail(path, "%q is none of the words known here%s", shorten(s), didYouMean(s, w.words()))
+			v.SetString(spelling.Nearest(s, w.words()))
 			return
 		}
 		v.SetString(s)
@@ -318,15 +341,30 @@ func (d *decoder) structure(n ast.Node, ptr any, path string) {
 		}
 	}
 	given := map[string]bool{}
+	meant := map[string]func(){}
 	d.eachKey(n, path, func(key string, value ast.Node, at string) {
 		index, ok := fields[key]
-		if !ok {
-			d.report.add(d.keys[at], "unknown key %q%s", shorten(key), didYouMean(key, known))
+		if ok {
+			given[key] = true
+			d.value(value, v.FieldByIndex(index), at)
 			return
 		}
-		given[key] = true
-		d.value(value, v.FieldByIndex(index), at)
+		d.report.add(d.keys[at], "unknown key %q%s", shorten(key), didYouMean(key, known))
+		if word := spelling.Nearest(key, known); word != "" {
+			meant[word] = func() {
+				right := member(path, word)
+				d.keys[right], d.values[right] = d.keys[at], d.values[at]
+				d.value(value, v.FieldByIndex(fields[word]), right)
+			}
+		}
 	})
+	// What was most likely meant is read as such, so that one typing error is one problem.
+	for _, word := range slices.Sorted(maps.Keys(meant)) {
+		if !given[word] {
+			given[word] = true
+			meant[word]()
+		}
+	}
 	for _, name := range required {
 		if !given[name] {
 			d.fail(path, "%s is missing", name)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/spelling"
 )
 
 // identityTerms is the identity of a tool: none, all, or fields.
@@ -196,6 +197,7 @@ func parseRule(s string, depth int) (pawl.Rule, string) {
 		known = known || k == name
 	}
 	if !known {
+		rule.Kind = pawl.RuleKind(spelling.Nearest(name, ruleKinds))
 		return rule, strconv.Quote(shorten(name)) + " is no rule" + didYouMean(name, ruleKinds)
 	}
 	if !called {

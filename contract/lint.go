@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,9 @@ func (l *linter) add(severity Severity, code, message, cost string) {
 // Lint explains each weakness of the file's contracts, in the order of their lines.
 func Lint(f *File) []Finding {
 	l := &linter{}
+	if len(f.tools) == 0 {
+		l.add(Warning, "no_tools", "no tools declared", "every call is refused")
+	}
 	effects := slices.ContainsFunc(f.tools, func(t *tool) bool { return t.contract.Class != pawl.Read })
 	if effects && len(f.keySecrets) == 0 {
 		l.add(Warning, "no_key_secret", "no key secret is configured",
@@ -147,6 +151,10 @@ func (l *linter) reconciliation() {
 			l.add(Warning, "weak_match", fmt.Sprintf("the probe recognises effects by %s and pawl is not the sole writer", p.By),
 				"what it finds goes to review, since it could be somebody else's")
 		}
+		if q := l.tool.probe; (p.By == "key" || p.By == "marker") && !q.match.usesKey && !slices.ContainsFunc(q.request.path, keyInParts) {
+			l.add(Warning, "unchecked_key", fmt.Sprintf("the probe recognises effects by %s and match does not compare it: it stands in a parameter alone", p.By),
+				"a provider that ignores the parameter shows the effects of others, and one of them is taken for this one")
+		}
 		if p.By == "state" && k.Snapshot == nil {
 			l.add(Warning, "no_snapshot", "a probe by state without a snapshot",
 				"a state that was there before the call looks like its effect")
@@ -166,11 +174,18 @@ func (l *linter) reconciliation() {
 	}
 }
 
+// ordinary finds the status of an ordinary refusal in an expression.
+var ordinary = regexp.MustCompile(`\b(400|422)\b`)
+
 func (l *linter) answers() {
 	c := &l.tool.contract
 	if c.Conventions && l.tool.rules.errorShape == nil {
 		l.add(Warning, "no_error_shape", "conventions: http without error_shape",
 			"any JSON error of a proxy on the way counts as the upstream's word that nothing happened")
+	}
+	if !c.Conventions && !slices.ContainsFunc(l.tool.terms.NoEffect, func(n noEffectTerm) bool { return ordinary.MatchString(string(n.When)) }) {
+		l.add(Warning, "no_rejection", "a 400 or 422 of this provider counts as UNKNOWN",
+			"an ordinary refusal is doubt until it is settled: list it under no_effect, or set conventions: http where you trust its status codes")
 	}
 	if c.Effect == "" {
 		l.add(Notice, "no_effect_text", "no effect text", "people and models read the tool's name instead of what was done")

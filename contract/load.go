@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -85,6 +86,7 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 		r.add(place{1, 1}, "the file is larger than %d bytes", maxFile)
 		return nil, r.err()
 	}
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")) // as editors on Windows begin a file
 	r := newReport(name, src)
 	root := parseYAML(src, r)
 	if root == nil {

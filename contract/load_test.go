@@ -1,8 +1,10 @@
 package contract
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -66,7 +68,8 @@ func unwrapAll(err error) error {
 	}
 }
 
-// The examples are as good as their providers allow; only the mailer promises nothing.
+// The examples are as good as their providers allow: the mailer promises nothing, and an
+// error of the shop may be the echo of a success.
 func TestExamplesAreSound(t *testing.T) {
 	t.Parallel()
 	for _, file := range exampleFiles(t) {
@@ -74,15 +77,13 @@ func TestExamplesAreSound(t *testing.T) {
 		if err != nil {
 			t.Fatalf("load:\n%v", err)
 		}
-		findings := Lint(f)
-		if filepath.Base(file) == "email.yaml" {
-			if len(findings) != 1 || findings[0].Code != "unsafe_alone" || findings[0].Line != 11 {
-				t.Errorf("%s: got %+v, want unsafe_alone in line 11 alone", file, findings)
-			}
-			continue
+		var got []string
+		for _, n := range Lint(f) {
+			got = append(got, fmt.Sprintf("%d %s", n.Line, n.Code))
 		}
-		for _, n := range findings {
-			t.Errorf("%s:%d: got %s %s: %s", file, n.Line, n.Tool, n.Code, n.Message)
+		want := map[string][]string{"email.yaml": {"11 unsafe_alone", "11 no_rejection"}, "exchange.yaml": {"11 no_rejection"}}[filepath.Base(file)]
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got findings %q, want %q", file, got, want)
 		}
 	}
 }

@@ -105,27 +105,28 @@ func (c *compiler) reconciliation(t *tool, path string) {
 	}
 }
 
+// usesKey reports whether a request has the key anywhere.
 func usesKey(r *request) bool {
-	uses := func(p *program) bool { return p != nil && p.usesKey }
 	for _, q := range r.query {
-		if uses(q.expr) {
+		if q.expr != nil && q.expr.usesKey {
 			return true
 		}
 	}
 	for _, e := range r.exprs {
-		if uses(e) {
+		if e != nil && e.usesKey {
 			return true
 		}
-	}
-	inParts := func(parts []part) bool {
-		return slices.ContainsFunc(parts, func(p part) bool { return uses(p.expr) })
 	}
 	for _, h := range r.headers {
-		if inParts(h) {
+		if keyInParts(h) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.path, inParts)
+	return slices.ContainsFunc(r.path, keyInParts)
+}
+
+func keyInParts(parts []part) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.expr != nil && p.expr.usesKey })
 }
 
 // lateHeaders checks the carriers of deadline and not-after.
@@ -176,7 +177,7 @@ func (c *compiler) combinations(t *tool, path string) {
 	at := func(name string) string { return member(path, name) }
 	switch k.Class {
 	case "keyed":
-		if k.Key == nil {
+		if k.Key == nil && !c.reported(at("class")) {
 			c.fail(at("class"), "class keyed needs key: where does the provider take our key?")
 		}
 	case "read":
@@ -203,6 +204,11 @@ func (c *compiler) combinations(t *tool, path string) {
 	if k.Class != "read" && t.request.method == "GET" {
 		c.fail(path+"/request/method", "a GET is repeated by everything on the way: an effect needs another method, a read needs class: read")
 	}
+	for i, free := range k.Free {
+		if f := identifies(t.contract.Identity, free); f != "" {
+			c.fail(item(at("free"), i), "%q is part of the identity (field %q), so it cannot differ between repeats: remove it here or there", shorten(free), shorten(f))
+		}
+	}
 	if k.BodyMayFail && k.Success == "" {
 		c.fail(at("body_may_fail"), "the body may carry a failure, so success must say what is none")
 	}
@@ -224,6 +230,21 @@ func (c *compiler) combinations(t *tool, path string) {
 			}
 		}
 	}
+}
+
+// identifies returns the identity field that is read from an argument or from what it is
+// in, or "".
+func identifies(fields []pawl.Field, argument string) string {
+	path := pointer(argument)
+	for _, f := range fields {
+		for _, from := range sources(f) {
+			whole := pointer(from)
+			if len(whole) <= len(path) && slices.Equal(whole, path[:len(whole)]) {
+				return f.Name
+			}
+		}
+	}
+	return ""
 }
 
 // given reports whether the file has the key at path.

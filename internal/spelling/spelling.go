@@ -1,11 +1,15 @@
 // Package spelling finds the word that a typing error meant.
 package spelling
 
-// Nearest returns the known word that a typing error of word most likely meant, or "".
+import "strings"
+
+// Nearest returns the known word that a typing error of word most likely meant, or "". Case
+// does not count.
 func Nearest(word string, known []string) string {
+	word = strings.ToLower(word)
 	best, bestDistance := "", 1+len(word)/3
 	for _, k := range known {
-		if d := editDistance(word, k); d <= bestDistance {
+		if d := editDistance(word, strings.ToLower(k)); d <= bestDistance {
 			if d < bestDistance || best == "" {
 				best, bestDistance = k, d
 			}

@@ -10,6 +10,7 @@ func TestNearest(t *testing.T) {
 		{"send_mail", "send_email"},
 		{"raed", "read"},
 		{"read", "read"},
+		{"READ", "read"},
 		{"close_ticket", ""},
 		{"", ""},
 	} {
