@@ -113,6 +113,22 @@ func TestClaimPassesRefused(t *testing.T) {
 	}
 }
 
+// TestCheckMissesParts removes a part without which an operation is not found at all.
+func TestCheckMissesParts(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{`DELETE FROM lanes`, `DELETE FROM states`, `DELETE FROM intents`} {
+		db := openTest(t, newPath(t), small())
+		op, first := storetest.Op(storetest.Seed{Tool: "refund", Identity: "A"})
+		if _, err := db.Begin(t.Context(), op, first); err != nil {
+			t.Fatal(err)
+		}
+		tamper(t, db, change)
+		if err := db.Check(t.Context()); !errors.Is(err, pawl.ErrCorrupt) {
+			t.Errorf("check after %s: got %v, want %v", change, err, pawl.ErrCorrupt)
+		}
+	}
+}
+
 // TestContractRefused has one contract that fails its check beside a sound one.
 func TestContractRefused(t *testing.T) {
 	t.Parallel()

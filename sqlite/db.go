@@ -242,8 +242,8 @@ func (x *confirmation) apply(w *writer) error {
 	return err
 }
 
-// Check examines the whole file: SQLite's own structures, then the seal of every row and
-// the hash of every contract.
+// Check examines the whole file: SQLite's own structures, then the hash of every
+// contract, the seal of every row, and that no row lacks its parts.
 // It takes time in proportion to the file, and the write-ahead log can't begin anew meanwhile.
 func (db *DB) Check(ctx context.Context) error {
 	var errs []error
@@ -265,9 +265,19 @@ func (db *DB) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.query(`SELECT `+columns+` FROM `+joined, none, func(s *sqlite3.Stmt) {
+		var whole int64
+		err = r.query(`SELECT `+columns+` FROM `+joined, none, func(s *sqlite3.Stmt) {
+			whole++
 			if found := scan(s); !found.sound() && len(errs) < 10 {
 				errs = append(errs, fmt.Errorf("sqlite: row of %s failed its check: %w", found.id, pawl.ErrCorrupt))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return r.query(`SELECT (SELECT count(*) FROM intents), (SELECT count(*) FROM states)`, none, func(s *sqlite3.Stmt) {
+			if intents, states := s.ColumnInt64(0), s.ColumnInt64(1); intents != whole || states != whole {
+				errs = append(errs, fmt.Errorf("sqlite: %d intents and %d states make %d operations: %w", intents, states, whole, pawl.ErrCorrupt))
 			}
 		})
 	})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
@@ -367,4 +368,39 @@ func TestFaultInBatch(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestNoSpaceForNewTool fails the transaction that makes a tool's lane, its contract and
+// its first operation: none of them may be taken for stored.
+func TestNoSpaceForNewTool(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	fs := &faultFS{VFSFilename: osFS(), write: func(kind vfs.OpenFlag) error {
+		if full.Load() && kind == vfs.OPEN_WAL {
+			return sqlite3.FULL
+		}
+		return nil
+	}}
+	o := small()
+	o.vfs = register(t, fs)
+	path := newPath(t)
+	db := openTest(t, path, o)
+	op, first := storetest.Op(storetest.Seed{Tool: "refund", Identity: "A"})
+	full.Store(true)
+	if _, err := db.Begin(t.Context(), op, first); !errors.Is(err, pawl.ErrFull) {
+		t.Errorf("begin: got %v, want %v", err, pawl.ErrFull)
+	}
+	full.Store(false)
+	db.reserve.mu.Lock()
+	db.reserve.tried = time.Time{}
+	db.reserve.mu.Unlock()
+	if standing, err := db.Begin(t.Context(), op, first); standing != nil || err != nil {
+		t.Errorf("begin when there is space again: got %v, %v", standing, err)
+	}
+	for _, db := range []*DB{db, openTest(t, path, small())} {
+		if _, err := db.Get(t.Context(), "", op.ID); err != nil {
+			t.Errorf("get: %v", err)
+		}
+		kept(t, db, []*pawl.Operation{op})
+	}
 }
