@@ -216,3 +216,33 @@ func TestResultIsNotReadFromAnotherOperationsChange(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitingInVainDoesNotDenyWhatAnotherWorkerDid: two workers wait for one subject with the
+// same call. The one whose turn is nearly over does not begin, but the other one has.
+func TestWaitingInVainDoesNotDenyWhatAnotherWorkerDid(t *testing.T) {
+	edit := func(c *pawl.Contract) {
+		keyless(c)
+		c.Identity, c.Serialize = []pawl.Field{pawl.Text("order_id"), pawl.Text("what")}, []string{"order_id"}
+	}
+	what := func(what string) pawl.Call {
+		return call(func(c *pawl.Call) { c.Args = json.RawMessage(`{"order_id":"A","what":"` + what + `"}`) })
+	}
+	play(t, edit, func(h *house) {
+		h.provider.script, h.provider.delay = []string{"slow"}, 5*time.Second
+		holder, other, late := h.executor(nil), h.executor(nil), h.executor(nil)
+		var wg sync.WaitGroup
+		wg.Go(func() { h.do(holder, what("first")) })
+		time.Sleep(time.Second)
+		wg.Go(func() { h.want(h.do(other, what("second")), "SUCCEEDED confirmed executed", 2) })
+		time.Sleep(50 * time.Millisecond)
+		// It sees 5.1 s after the start that the subject is free and has 0.8 s left.
+		ctx, cancel := context.WithTimeout(context.Background(), 6850*time.Millisecond)
+		defer cancel()
+		env, err := late.Do(ctx, what("second"))
+		if err != nil {
+			t.Error(err)
+		}
+		h.want(env, "SUCCEEDED confirmed replayed", 2)
+		wg.Wait()
+	})
+}

@@ -211,7 +211,7 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	case mayBeWritten(err):
 		return undecided(t.effect, op.ID.String()), err
 	case errors.Is(err, ErrHeld):
-		return t.refuse(ReasonSubjectBusy, ""), nil
+		return t.turnAway(ReasonSubjectBusy), nil
 	case notWritten(err):
 		return t.replay(op), err
 	default:
@@ -301,15 +301,15 @@ func (t *turn) meetSubject(op *Operation) *Envelope {
 	last := t.wait(t.e.flight(op.ID), op)
 	if now := t.e.now(t.ctx); !last.Quiet.IsZero() && t.mayStart() {
 		if _, err := t.e.apply(t.ctx, last, &Event{Kind: EventQuiet, At: now, By: "worker " + t.e.opts.Worker, Token: last.Token}); err != nil {
-			return t.refuse(ReasonSubjectBusy, "")
+			return t.turnAway(ReasonSubjectBusy)
 		}
 		return nil
 	}
 	switch {
 	case last.Status.Open():
-		return t.refuse(ReasonSubjectBusy, "")
+		return t.turnAway(ReasonSubjectBusy)
 	case !t.mayStart():
-		return t.refuse(ReasonDeadline, "")
+		return t.turnAway(ReasonDeadline)
 	default:
 		return nil
 	}

@@ -74,7 +74,7 @@ func (t *turn) begin() (*flight, *Standing, *Envelope, error) {
 	if admitted {
 		return t.insert(in)
 	}
-	standing, err := t.look(in) // before refusing: it may be done already
+	standing, err := t.look(in.IdentityClaim) // before refusing: it may be done already
 	switch {
 	case err != nil:
 		return nil, nil, undecided(t.effect, ""), err
@@ -85,11 +85,30 @@ func (t *turn) begin() (*flight, *Standing, *Envelope, error) {
 	}
 }
 
+// turnAway answers a call that has waited in vain. What has become of its identity in the
+// meantime, by another worker, goes before the reason.
+func (t *turn) turnAway(why Reason) *Envelope {
+	s, err := t.look(t.identityClaim())
+	switch {
+	case err != nil:
+		return undecided(t.effect, "")
+	case s == nil || s.Op.Status == FailedNoEffect || s.Op.Status == Compensated:
+		return t.refuse(why, "")
+	case foreign(s.Op, t.call.Actor):
+		return t.render(s.Op, Replayed)
+	}
+	if env := t.differs(s.Op); env != nil {
+		return env
+	}
+	return t.replay(s.Op)
+}
+
 // look finds the latest generation of the call's identity, also when no time is left.
-func (t *turn) look(in *Intent) (*Standing, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), lookTime)
+func (t *turn) look(identity Digest) (*Standing, error) {
+	moment := min(lookTime, max(time.Until(t.deadline), reportGrace/2))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), moment)
 	defer cancel()
-	found, err := t.e.store.Find(ctx, Query{Tenant: t.call.Tenant, IdentityClaim: in.IdentityClaim, Limit: 1})
+	found, err := t.e.store.Find(ctx, Query{Tenant: t.call.Tenant, IdentityClaim: identity, Limit: 1})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -129,7 +148,7 @@ func (t *turn) notBegun(err error, in *Intent) (*flight, *Standing, *Envelope, e
 	if !notWritten(err) {
 		return nil, nil, undecided(t.effect, in.ID.String()), err
 	}
-	standing, lookErr := t.look(in)
+	standing, lookErr := t.look(in.IdentityClaim)
 	switch {
 	case lookErr != nil:
 		return nil, nil, undecided(t.effect, ""), err
