@@ -125,9 +125,7 @@ func (c *compiler) carried(t *tool, path string) {
 				}
 			}
 		case "resource_id":
-			if !slices.ContainsFunc(r.path, func(s []part) bool {
-				return slices.ContainsFunc(s, func(p part) bool { return p.expr != nil && p.expr.usesKey })
-			}) {
+			if !slices.ContainsFunc(r.path, keyInParts) {
 				c.fail(path+"/request/path", "the key is the resource's id, and the path does not have it: write {key}")
 			}
 		}

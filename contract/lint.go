@@ -152,7 +152,7 @@ func (l *linter) reconciliation() {
 				"what it finds goes to review, since it could be somebody else's")
 		}
 		if q := l.tool.probe; (p.By == "key" || p.By == "marker") && !q.match.usesKey && !slices.ContainsFunc(q.request.path, keyInParts) {
-			l.add(Warning, "unchecked_key", fmt.Sprintf("the probe recognises effects by %s and match does not compare it: it stands in a parameter alone", p.By),
+			l.add(Warning, "unchecked_key", fmt.Sprintf("the probe recognises effects by %s, and match does not compare it: only a parameter of the request has it", p.By),
 				"a provider that ignores the parameter shows the effects of others, and one of them is taken for this one")
 		}
 		if p.By == "state" && k.Snapshot == nil {
