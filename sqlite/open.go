@@ -206,7 +206,12 @@ func prepareFile(path string, mustExist bool) (string, fs.FileMode, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", 0, err
 	}
-	return path, fi.Mode().Perm(), nil
+	// A symbolic link to a file that was missing leads somewhere only now.
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil && filepath.Dir(real) != filepath.Dir(path) {
+		err = checkFileSystem(filepath.Dir(real))
+	}
+	return real, fi.Mode().Perm(), err
 }
 
 // lostWAL reports whether the write-ahead log is gone. A file of one page has never had

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
@@ -37,6 +38,36 @@ func TestMustExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	openTest(t, path, look)
+}
+
+// TestLinks: a store lies where symbolic links lead, also when nothing is there yet.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"file", "folder"} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "real"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		target, path := filepath.Join("real", "pawl.db"), filepath.Join(dir, "link")
+		if name == "folder" {
+			target, path = "real", filepath.Join(dir, "link", "pawl.db")
+		}
+		if err := os.Symlink(target, filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			db, err := Open(path, small())
+			if err != nil {
+				t.Fatalf("link to a %s: %v", name, err)
+			}
+			if err := errors.Join(db.Recovery(), db.Close()); err != nil {
+				t.Errorf("link to a %s: %v", name, err)
+			}
+		}
+		if got, want := names(t, filepath.Join(dir, "real")), []string{"pawl.db", "pawl.db-reserve", "pawl.db-shm", "pawl.db-wal"}; !slices.Equal(got, want) {
+			t.Errorf("files behind a link to a %s: got %q, want %q", name, got, want)
+		}
+	}
 }
 
 // TestForeignDatabase: the database of another program stays as it is, with nothing beside
