@@ -68,8 +68,8 @@ func Next(op *Operation, now time.Time) Move {
 		if op.resendReady() {
 			hope = true
 			consider(MoveResend, op.nextResend())
-		} else if !now.After(safe.Add(reviewGrace)) {
-			hope = true // the probe may yet say absent
+		} else if !now.After(safe.Add(reviewGrace)) || op.Probes.Outcome == Absent {
+			hope = true // the probe may yet say absent, or say it once more
 		}
 	case c.Fence != nil && op.fenceUseful() && op.asksAPerson() == ReasonNone:
 		hope = true

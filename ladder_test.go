@@ -182,6 +182,25 @@ func TestOldDoubtIsProbedBeforeAPersonIsAsked(t *testing.T) { // trials H2, J5, 
 	}
 }
 
+// TestOldDoubtInsideRetentionIsResent: nobody looked at a keyed operation for an hour; its
+// probe says absent twice, and then it is resent, not reviewed.
+func TestOldDoubtInsideRetentionIsResent(t *testing.T) { // trial H2
+	t.Parallel()
+	c := Contract{Class: Keyed, Retention: 24 * time.Hour, Probe: &ProbeTerms{}}.WithDefaults()
+	op := pending(&c)
+	const old = time.Hour
+	op = after(op, ev(EventTakeover, old, func(e *Event) { e.NewToken, e.Lease = 1, t0.Add(old+time.Minute) }))
+	for _, at := range []time.Duration{old, old + 2*time.Second} {
+		if m := Next(op, t0.Add(at)); m.Kind != MoveProbe {
+			t.Fatalf("+%v: got %s, want a probe", at, m.Kind)
+		}
+		op = after(op, probed(at, ProbeResult{Outcome: Absent}))
+	}
+	if m := Next(op, t0.Add(old+10*time.Second)); m.Kind != MoveResend {
+		t.Errorf("got %s after two absent probes, want a resend", m.Kind)
+	}
+}
+
 // TestResendStaysInsideRetention holds now + flight + pause + margin <= first permit +
 // retention, counted from the first permit however many follow.
 func TestResendStaysInsideRetention(t *testing.T) {
