@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ import (
 // never fails; what it returns is the answer in place of doing it.
 type faultFS struct {
 	vfs.VFSFilename
+	open  func(kind vfs.OpenFlag) error
 	sync  func(kind vfs.OpenFlag) error
 	write func(kind vfs.OpenFlag) error
 	read  func(kind vfs.OpenFlag) error
@@ -38,6 +40,11 @@ func register(t testing.TB, fs vfs.VFS) string {
 func osFS() vfs.VFSFilename { return vfs.Find("").(vfs.VFSFilename) }
 
 func (fs *faultFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	if fs.open != nil {
+		if err := fs.open(flags & (vfs.OPEN_MAIN_DB | vfs.OPEN_WAL)); err != nil {
+			return nil, flags, err
+		}
+	}
 	f, flags, err := fs.VFSFilename.OpenFilename(name, flags)
 	if err != nil {
 		return nil, flags, err
@@ -235,6 +242,35 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
+// TestReaderCannotOpen: a process without descriptors to spare fails that one read.
+func TestReaderCannotOpen(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	fs := &faultFS{VFSFilename: osFS(), open: func(vfs.OpenFlag) error {
+		if armed.Load() {
+			return sqlite3.CANTOPEN
+		}
+		return nil
+	}}
+	o := small()
+	o.vfs = register(t, fs)
+	db := openTest(t, newPath(t), o)
+	ops, err := begun(t, db, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	if _, err := db.Get(t.Context(), "", ops[0].ID); err == nil || errors.Is(err, pawl.ErrStoreFailed) || errors.Is(err, pawl.ErrNotFound) {
+		t.Errorf("get: got %v, want an error of this read alone", err)
+	}
+	more, err := begun(t, db, 1)
+	if err != nil {
+		t.Errorf("begin: %v", err)
+	}
+	armed.Store(false)
+	kept(t, db, append(ops, more...))
+}
+
 // TestNoSpace has a disk that is full for as long as the reserve takes up its space.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
@@ -286,14 +322,50 @@ func TestNoSpace(t *testing.T) {
 	if err := apply(ops[2]); err != nil {
 		t.Errorf("outcome when there is space again: %v", err)
 	}
-	db.reserve.mu.Lock()
-	db.reserve.tried = db.reserve.tried.Add(-reserveRetry)
-	db.reserve.mu.Unlock()
+	lookAgain(db)
 	more, err := begun(t, db, 1)
 	if err != nil {
 		t.Errorf("begin when there is space again: %v", err)
 	}
 	kept(t, db, append(ops, more...))
+}
+
+// lookAgain has the time pass after which the reserve is looked for again.
+func lookAgain(db *DB) {
+	db.reserve.mu.Lock()
+	defer db.reserve.mu.Unlock()
+	db.reserve.looked = time.Time{}
+}
+
+// TestReserveShared: where one process has given the reserve up, none begins operations.
+func TestReserveShared(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no device that is always full")
+	}
+	path := newPath(t)
+	one, other := openTest(t, path, small()), openTest(t, path, small())
+	if _, err := begun(t, other, 1); err != nil {
+		t.Fatal(err)
+	}
+	one.reserve.giveUp()
+	// The link can be removed as a reserve is, without the device.
+	other.reserve.path = filepath.Join(t.TempDir(), "reserve")
+	if err := os.Symlink("/dev/full", other.reserve.path); err != nil {
+		t.Fatal(err)
+	}
+	lookAgain(other)
+	if _, err := begun(t, other, 1); !errors.Is(err, pawl.ErrFull) {
+		t.Errorf("begin: got %v, want %v", err, pawl.ErrFull)
+	}
+	other.reserve.path = one.reserve.path
+	lookAgain(other)
+	if _, err := begun(t, other, 1); err != nil {
+		t.Errorf("begin when there is space again: %v", err)
+	}
+	if _, err := os.Stat(path + "-reserve"); err != nil {
+		t.Errorf("reserve: %v", err)
+	}
 }
 
 func TestNoSpaceForBegin(t *testing.T) {
@@ -391,9 +463,7 @@ func TestNoSpaceForNewTool(t *testing.T) {
 		t.Errorf("begin: got %v, want %v", err, pawl.ErrFull)
 	}
 	full.Store(false)
-	db.reserve.mu.Lock()
-	db.reserve.tried = time.Time{}
-	db.reserve.mu.Unlock()
+	lookAgain(db)
 	if standing, err := db.Begin(t.Context(), op, first); standing != nil || err != nil {
 		t.Errorf("begin when there is space again: got %v, %v", standing, err)
 	}

@@ -125,13 +125,14 @@ func (db *DB) takeReader() (*reader, error) {
 }
 
 // readFailed explains an error of a reader. What is fatal closes the store to writes: a
-// store that cannot be read must not go on to tell anything.
+// store that cannot be read must not go on to tell anything. A file that could not be
+// opened once more, as when the process has no descriptors left, says nothing of the store.
 func (db *DB) readFailed(ctx context.Context, err error) error {
 	if errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	told, fatal := explain(err)
-	if fatal {
+	if fatal && !errors.Is(err, sqlite3.CANTOPEN) && !errors.Is(err, sqlite3.IOERR_SHMOPEN) {
 		return db.fail(told)
 	}
 	return fmt.Errorf("sqlite: %s: %w", db.path, told)

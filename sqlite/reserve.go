@@ -14,17 +14,17 @@ import (
 
 // reserve is a file beside the database that takes up space until there is none left.
 // Then it is removed, so that outcomes can be written, and no operation begins until it
-// could be made again.
+// could be made again. All processes share the file: who finds it gone takes part.
 type reserve struct {
 	path string
 	size int64
 
-	mu    sync.Mutex
-	short bool
-	tried time.Time // when making it again was tried last
+	mu     sync.Mutex
+	short  bool
+	looked time.Time // when the file was last looked for, and made if it was missing
 }
 
-// reserveRetry is the least time between two tries to make the file again.
+// reserveRetry is the least time between two looks.
 const reserveRetry = time.Second
 
 // open makes the file if it is missing. Missing space is no error: then nothing begins.
@@ -43,15 +43,16 @@ func (r *reserve) open() error {
 func (r *reserve) admit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.looked) >= reserveRetry {
+		r.looked = now
+		if err := r.make(); err == nil {
+			r.short = false
+		} else if errors.Is(err, syscall.ENOSPC) {
+			r.short = true
+		}
+	}
 	if !r.short {
 		return nil
-	}
-	if now := time.Now(); now.Sub(r.tried) >= reserveRetry {
-		r.tried = now
-		if r.make() == nil {
-			r.short = false
-			return nil
-		}
 	}
 	return fmt.Errorf("sqlite: begin: no space for %d bytes of reserve in %s: %w", r.size, r.path, pawl.ErrFull)
 }
@@ -60,12 +61,13 @@ func (r *reserve) admit() error {
 func (r *reserve) giveUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.short, r.tried = true, time.Now()
+	r.short, r.looked = true, time.Now()
 	os.Remove(r.path)
 }
 
+// make leaves a file that is as large as it should be, or larger for another process.
 func (r *reserve) make() error {
-	if fi, err := os.Stat(r.path); err == nil && fi.Size() == r.size {
+	if fi, err := os.Stat(r.path); err == nil && fi.Size() >= r.size {
 		return nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
