@@ -60,6 +60,7 @@ type probe struct {
 type fence struct {
 	request                        *request
 	held, found, result, reference *program
+	errorShape                     *program // of the tool
 }
 
 type snapshot struct {

@@ -24,6 +24,7 @@ probe:
 fence:
   request: {method: POST, path: "/pays/{key}/cancel"}
   found: "false"
+  held: response.status == 404 || response.status == 200
 `
 	const page = "<!doctype html><html>no healthy upstream</html>"
 	const shape = `error_shape: has(response.body.code)`
@@ -33,8 +34,8 @@ fence:
 		probe                         pawl.ProbeOutcome
 		fence                         pawl.FenceOutcome
 	}{
-		{"its own 404", "", "application/json", "", `{"code":"not_found"}`, 404, pawl.Absent, pawl.FenceInconclusive},
-		{"its own 404 by shape", shape, "application/json", "0", `{"code":"not_found"}`, 404, pawl.Absent, pawl.FenceInconclusive},
+		{"its own 404", "", "application/json", "", `{"code":"not_found"}`, 404, pawl.Absent, pawl.FenceHeld},
+		{"its own 404 by shape", shape, "application/json", "0", `{"code":"not_found"}`, 404, pawl.Absent, pawl.FenceHeld},
 		{"404 in another shape", shape, "application/json", "", `{"message":"no route"}`, 404, pawl.Inconclusive, pawl.FenceInconclusive},
 		{"404 page", "", "text/html", "", page, 404, pawl.Inconclusive, pawl.FenceInconclusive},
 		{"404 text", "", "text/plain", "", "404 page not found", 404, pawl.Inconclusive, pawl.FenceInconclusive},

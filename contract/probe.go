@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -51,6 +52,9 @@ func (p *probe) read(result *pawl.ProbeResult, s *subject, res *evidence.Respons
 	if res.Page() {
 		return errPage
 	}
+	if !speaks(res.Status) || res.Status == http.StatusNoContent || res.Status == http.StatusResetContent {
+		return errRead
+	}
 	vars := s.answered(res)
 	if p.absent != nil {
 		if gone, err := p.absent.holds(vars); gone && err == nil {
@@ -98,24 +102,36 @@ var (
 	errCached  = errors.New("the answer was kept by a cache, so it may be older than the effect")
 )
 
+// speaks reports whether an answer of this status can say that there is no effect, if the
+// contract takes it so: what is partial, for later or elsewhere cannot.
+func speaks(status int) bool { return complete(status) || status >= 400 }
+
 // isAbsent takes an answer for absent if the upstream itself gave it, and just now.
 func (p *probe) isAbsent(result *pawl.ProbeResult, vars map[string]any, res *evidence.Response) error {
+	if err := fromUpstream(p.errorShape, vars, res); err != nil {
+		return err
+	}
+	result.Outcome = pawl.Absent
+	return nil
+}
+
+// fromUpstream is nil if the upstream itself gave an answer, and just now.
+func fromUpstream(errorShape *program, vars map[string]any, res *evidence.Response) error {
 	if !complete(res.Status) {
-		own := false
-		if p.errorShape != nil {
-			yes, err := p.errorShape.holds(vars)
-			own = yes && err == nil
+		itself := false
+		if errorShape != nil {
+			yes, err := errorShape.holds(vars)
+			itself = yes && err == nil
 		} else if v, err := res.JSON(); err == nil {
-			_, own = v.(map[string]any)
+			_, itself = v.(map[string]any)
 		}
-		if !own {
+		if !itself {
 			return errForeign
 		}
 	}
 	if age := res.Header.Get("Age"); age != "" && age != "0" {
 		return errCached
 	}
-	result.Outcome = pawl.Absent
 	return nil
 }
 
@@ -237,8 +253,11 @@ func (f *fence) read(result *pawl.FenceResult, s *subject, res *evidence.Respons
 			return err
 		}
 	}
-	if !held {
+	if !held || !speaks(res.Status) {
 		return errRead
+	}
+	if err := fromUpstream(f.errorShape, vars, res); err != nil {
+		return err
 	}
 	result.Outcome = pawl.FenceHeld
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -113,6 +114,65 @@ func TestProbeBrokenReads(t *testing.T) {
 	}
 }
 
+// An answer without content, a part of one, a redirect or a cut body shows nothing, however
+// little match asks for and whatever is declared as absent.
+func TestProbePins(t *testing.T) {
+	t.Parallel()
+	const terms = `
+class: keyed
+identity: [id]
+request: {method: POST, path: /pay, body: args}
+key: {carrier: header, name: Idempotency-Key}
+probe: {request: {path: "/pays/{key}"}, by: key, lag: 0, match: response.status == MATCH, ABSENT negative_proof: after_quiescence}
+`
+	const body = `{"data":[]}`
+	for _, c := range []struct {
+		name   string
+		status int
+		header string
+		body   string
+	}{
+		{"no content", 204, "", ""},
+		{"reset content", 205, "", ""},
+		{"accepted", 202, "", body},
+		{"altered", 203, "", body},
+		{"partial", 206, "Content-Range: bytes 0-10/99", body},
+		{"per item", 207, "", body},
+		{"already reported", 208, "", body},
+		{"delta", 226, "", body},
+		{"choices", 300, "", body},
+		{"moved", 301, "Location: /elsewhere", body},
+		{"found elsewhere", 302, "Location: /elsewhere", body},
+		{"see other", 303, "Location: /elsewhere", body},
+		{"not modified", 304, "", ""},
+		{"temporarily elsewhere", 307, "Location: /elsewhere", body},
+		{"permanently elsewhere", 308, "Location: /elsewhere", body},
+		{"cut", 200, "Content-Length: 99", body},
+		{"cut 404", 404, "Content-Length: 99", body},
+		{"encoded", 200, "Content-Encoding: gzip", body},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t, func(w http.ResponseWriter, r *received) {
+				if name, value, ok := strings.Cut(c.header, ": "); ok {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			for match, absent := range map[string]string{"299": "", "298": "absent: response.status != 299,", strconv.Itoa(c.status): ""} {
+				tool := setup(t, p.URL, strings.NewReplacer("MATCH", match, "ABSENT", absent).Replace(terms), nil)
+				if got := probeOf(t, tool, begin(t, tool, `{"id":"A"}`)); got.Outcome != pawl.Inconclusive || got.Error == "" {
+					t.Errorf("match on %s, %q: got %+v, want inconclusive with a reason", match, absent, got)
+				}
+			}
+			if got := p.last(t).URL.Path; !strings.HasPrefix(got, "/pays/") {
+				t.Errorf("got a request for %s, want none that follows the answer", got)
+			}
+		})
+	}
+}
+
 // By state or business fields, a match on one page of several could have a twin.
 func TestProbeByState(t *testing.T) {
 	t.Parallel()
@@ -169,7 +229,7 @@ key: {carrier: header, name: Idempotency-Key}
 fence:
   request: {method: POST, path: /cancel-by-key, body: {key: key}}
   found: response.body.state == "done"
-  held: response.status == 200 && response.body.state == "none"
+  held: response.body.state == "none" && response.status != 500
   ref: response.body.id
   result: response.body.payment
   refuses_later: true
@@ -186,6 +246,10 @@ fence:
 		{200, `{}`, pawl.FenceInconclusive},
 		{200, ``, pawl.FenceInconclusive},
 		{500, `{"state":"none"}`, pawl.FenceInconclusive},
+		{404, `{"state":"none"}`, pawl.FenceHeld},
+		{202, `{"state":"none"}`, pawl.FenceInconclusive},
+		{206, `{"state":"none"}`, pawl.FenceInconclusive},
+		{302, `{"state":"none"}`, pawl.FenceInconclusive},
 	} {
 		p := answering(t, c.status, c.body)
 		tool := setup(t, p.URL, terms, nil)

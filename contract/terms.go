@@ -87,6 +87,7 @@ func (c *compiler) reconciliation(t *tool, path string) {
 			found:     c.predicate(at+"/found", f.Found, inAnswer),
 			result:    c.expression(at+"/result", f.Result, inAnswer, nil),
 			reference: c.expression(at+"/ref", f.Ref, inAnswer, nil),
+			errorShape: t.rules.errorShape,
 		}
 		if f.Tombstone > 0 && !f.RefusesLater {
 			c.fail(at+"/tombstone", "a tombstone refuses later arrivals: add refuses_later: true, or remove it")
