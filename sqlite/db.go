@@ -213,22 +213,22 @@ var (
 func (db *DB) Recovery() error { return db.recovery }
 
 const (
-	insertWitness = `INSERT INTO store (one, id, device, inode) VALUES (1, ?1, ?2, ?3) ON CONFLICT DO NOTHING`
-	selectWitness = `SELECT device, inode FROM store`
-	updateWitness = `UPDATE store SET device = ?1, inode = ?2`
+	insertWitness = `INSERT INTO store (one, id, filesystem, inode) VALUES (1, ?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	selectWitness = `SELECT filesystem, inode FROM store`
+	updateWitness = `UPDATE store SET filesystem = ?1, inode = ?2`
 )
 
 // confirmation is the write of Confirm.
 type confirmation struct {
 	header
-	device, inode int64
+	filesystem, inode int64
 }
 
 // Confirm records that this file is the one that lives.
 func (db *DB) Confirm(ctx context.Context) error {
 	x := &confirmation{}
 	var err error
-	if x.device, x.inode, err = identify(db.path); err != nil {
+	if x.filesystem, x.inode, err = identify(db.path); err != nil {
 		return fmt.Errorf("sqlite: confirm: %w", err)
 	}
 	return db.submit(ctx, x)
@@ -236,7 +236,7 @@ func (db *DB) Confirm(ctx context.Context) error {
 
 func (x *confirmation) apply(w *writer) error {
 	p := params{s: w.stmt.confirm}
-	p.int(x.device)
+	p.int(x.filesystem)
 	p.int(x.inode)
 	_, err := p.exec()
 	return err

@@ -30,9 +30,9 @@
 //
 // # Which file this is
 //
-// The store remembers the device and inode of its file, and its WAL is never removed.
+// The store remembers the file system and inode of its file, and its WAL is never removed.
 // Recovery says so when either is not as it was left: a copied or restored file, or one
 // whose WAL is gone, may lack what had been acknowledged. It cannot tell a copy that was
-// written over the old file in place, and it also speaks up after another program was the
-// last to close the file and removed an empty WAL.
+// written over the old file in place, nor a disk that was copied whole; and it also speaks
+// up after another program was the last to close the file and removed an empty WAL.
 package sqlite

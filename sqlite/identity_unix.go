@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !linux
 
 package sqlite
 
@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// identify gives device and inode of a file.
-func identify(path string) (device, inode int64, err error) {
+// identify gives a file's file system, by its device number, and inode.
+func identify(path string) (filesystem, inode int64, err error) {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return 0, 0, err

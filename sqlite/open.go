@@ -320,7 +320,7 @@ func (db *DB) growWAL(c *sqlite3.Conn) error {
 
 // witness compares the file with the one that the store remembers.
 func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
-	device, inode, err := identify(db.path)
+	filesystem, inode, err := identify(db.path)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 	defer s.Close()
 	p := params{s: s}
 	p.blob(id[:])
-	p.int(device)
+	p.int(filesystem)
 	p.int(inode)
 	if first, err := p.exec(); first || err != nil {
 		return err
@@ -347,7 +347,7 @@ func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 		return errors.Join(q.Err(), fmt.Errorf("table store is empty: %w", pawl.ErrCorrupt))
 	}
 	switch {
-	case q.ColumnInt64(0) != device || q.ColumnInt64(1) != inode:
+	case q.ColumnInt64(0) != filesystem || q.ColumnInt64(1) != inode:
 		db.recovery = fmt.Errorf("sqlite: %s: %w", db.path, ErrOtherFile)
 	case walGone:
 		db.recovery = fmt.Errorf("sqlite: %s-wal: %w", db.path, ErrWALMissing)

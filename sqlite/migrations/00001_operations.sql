@@ -5,10 +5,10 @@ CREATE UNIQUE INDEX pawl_schema_version ON pawl_schema (version_id);
 
 -- The one row says which store this is and in which file it was last confirmed to live.
 CREATE TABLE store (
-	one    INTEGER PRIMARY KEY CHECK (one = 1),
-	id     BLOB NOT NULL,
-	device INTEGER NOT NULL,
-	inode  INTEGER NOT NULL
+	one        INTEGER PRIMARY KEY CHECK (one = 1),
+	id         BLOB NOT NULL,
+	filesystem INTEGER NOT NULL,
+	inode      INTEGER NOT NULL
 ) STRICT;
 
 -- Contracts are kept once; intents name them by hash.
