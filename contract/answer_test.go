@@ -188,3 +188,23 @@ result: response.body.order
 		t.Errorf("got %s for a 404", ev.Class)
 	}
 }
+
+// The same answer means another thing once an earlier attempt may have arrived.
+func TestAttemptDecidesConflict(t *testing.T) {
+	t.Parallel()
+	p := answering(t, 404, `{"error":"no such charge"}`)
+	tool := setup(t, p.URL, `
+class: keyed
+identity: [id]
+request: {method: POST, path: /pay, body: args}
+key: {carrier: header, name: Idempotency-Key}
+no_effect: [response.status == 404]
+`, nil)
+	op := begin(t, tool, `{"id":"A"}`)
+	for attempt, want := range map[int]pawl.AttemptClass{1: pawl.ClassRejected, 2: pawl.ClassAmbiguous, 5: pawl.ClassAmbiguous} {
+		ev := tool.Port.Send(t.Context(), &pawl.Sending{Operation: op, Attempt: attempt, Permit: op.Created})
+		if ev.Class != want || ev.Conflict != (attempt > 1) {
+			t.Errorf("attempt %d: got %s, conflict %v, want %s", attempt, ev.Class, ev.Conflict, want)
+		}
+	}
+}
