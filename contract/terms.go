@@ -82,11 +82,11 @@ func (c *compiler) reconciliation(t *tool, path string) {
 	if f := t.terms.Fence; f != nil {
 		at := path + "/fence"
 		t.fence = &fence{
-			request:   c.request(at+"/request", &f.Request, t.upstream, inFollowUp, false),
-			held:      c.predicate(at+"/held", f.Held, inAnswer),
-			found:     c.predicate(at+"/found", f.Found, inAnswer),
-			result:    c.expression(at+"/result", f.Result, inAnswer, nil),
-			reference: c.expression(at+"/ref", f.Ref, inAnswer, nil),
+			request:    c.request(at+"/request", &f.Request, t.upstream, inFollowUp, false),
+			held:       c.predicate(at+"/held", f.Held, inAnswer),
+			found:      c.predicate(at+"/found", f.Found, inAnswer),
+			result:     c.expression(at+"/result", f.Result, inAnswer, nil),
+			reference:  c.expression(at+"/ref", f.Ref, inAnswer, nil),
 			errorShape: t.rules.errorShape,
 		}
 		if f.Tombstone > 0 && !f.RefusesLater {
