@@ -23,4 +23,10 @@
 // what the kernel did not accept. Under TLS the counted bytes include the records of TLS
 // itself, such as a closing alert, and under HTTP/2 the frames of the connection; both
 // can only turn a NOT_SENT into an AMBIGUOUS.
+//
+// One thing is left to the program. When an upstream sends bytes that nobody asked for,
+// behind an answer or on an idle connection, net/http prints them to the standard logger
+// of package log, and no setting of a transport keeps it from that. They may hold anything,
+// such as a credential that an earlier request carried. A program whose log others read
+// turns that logger off: log.SetOutput(io.Discard).
 package evidence
