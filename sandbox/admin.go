@@ -47,7 +47,7 @@ func (s *Sandbox) admin() http.Handler {
 	route("POST /admin/release", s.postRelease)
 	route("POST /admin/seed", s.postSeed)
 	route("/admin/", func(*http.Request) (any, error) {
-		return nil, &problem{Status: 404, Code: "no_endpoint", Message: "no such method and path; the package documentation lists them"}
+		return nil, &problem{Status: 404, Code: "no_endpoint", Message: "no such method and path; docs/sandbox.md lists them"}
 	})
 	// A page in somebody's browser may not drive a sandbox on the same machine.
 	guard := http.NewCrossOriginProtection()

@@ -66,7 +66,13 @@ func TestAdminLedger(t *testing.T) {
 	for _, path := range []string{"/admin/ledger?colour=red", "/admin/ledger?limit=0", "/admin/ledger?after=x", "/admin/ledger?pending=perhaps", "/admin/requests?kind=x", "/admin/ledger?key=a&key=b"} {
 		w.wantStatus(w.send("GET", path, nil, nil), 400, "invalid_request")
 	}
-	w.wantStatus(w.send("GET", "/admin/nothing", nil, nil), 404, "no_endpoint")
+	for _, path := range []string{"/admin/nothing", "/v1/nothing", "/nothing"} {
+		res := w.send("GET", path, nil, nil)
+		w.wantStatus(res, 404, "no_endpoint")
+		if !strings.Contains(string(res.body), "docs/sandbox.md") {
+			t.Errorf("%s: got %s, want the page that lists the paths", path, res.body)
+		}
+	}
 	w.wantStatus(w.send("DELETE", "/admin/ledger?demo=false", nil, nil), 200, "")
 	if got := count("?pending=true"); got != 0 {
 		t.Errorf("got %d effects after the reset, want 0", got)

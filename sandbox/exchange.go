@@ -115,7 +115,7 @@ func (x *exchange) readHead() *problem {
 	h := x.r.Header
 	x.run, x.step = label(h.Get(headerRun)), label(h.Get(headerStep))
 	if x.ep == nil {
-		return &problem{Status: 404, Code: "no_endpoint", Message: "no such method and path; the package documentation lists them", malformed: true}
+		return &problem{Status: 404, Code: "no_endpoint", Message: "no such method and path; docs/sandbox.md lists them", malformed: true}
 	}
 	if line := h.Get(headerFault); line != "" {
 		f, err := ParseFault(line)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,12 +26,18 @@ func newSandbox() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Run a pretend provider with a ledger of its own",
-		Long: `Run a pretend provider over HTTP: refunds, charges, mails, bookings and more, with
-faults on request and a ledger of every effect. It runs until it is interrupted.
+		Long: `Run a pretend provider over HTTP, with faults on request and a ledger of every
+effect. It runs until it is interrupted. Its manual is docs/sandbox.md.
+
+Services, each below /v1: ` + strings.Join(sandbox.Services(), ", ") + `.
 
 The ledger is a temporary file unless --ledger names one. PAWL_SANDBOX_TOKEN, if set,
 is the bearer token that /admin asks for.`,
 		Example: `  pawl sandbox --listen 127.0.0.1:4110 --ledger ledger.db
+
+  # lose the answer to the next refund, then see what happened in truth
+  curl -H 'Content-Type: application/json' http://127.0.0.1:4110/admin/faults \
+      -d '{"match":{"service":"refunds"},"line":"reset after"}'
   curl -H 'Accept: text/plain' http://127.0.0.1:4110/admin/ledger`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
