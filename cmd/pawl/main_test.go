@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"testing"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
@@ -34,7 +37,7 @@ func TestMain(m *testing.M) {
 //	lock FILE             hold the write lock of an SQLite file until the script ends
 //	big FILE N            write JSON arguments of N bytes
 //
-// and the condition [root].
+// the condition [root], and in the environment README, its path, and PORT, a free port.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -43,7 +46,18 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values[deskKey{}] = &scriptDesk{}
 			env.Values[daemonKey{}] = new(*daemon)
-			return nil
+			readme, err := filepath.Abs("../../README.md")
+			if err != nil {
+				return err
+			}
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			_, port, err := net.SplitHostPort(ln.Addr().String())
+			env.Setenv("README", readme)
+			env.Setenv("PORT", port)
+			return errors.Join(err, ln.Close())
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"desk": cmdDesk, "fault": cmdFault, "effects": cmdEffects, "requests": cmdRequests, "held": cmdHeld, "exits": cmdExits,
