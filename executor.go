@@ -300,7 +300,7 @@ func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operat
 		if errors.Is(err, ErrStale) {
 			fresh, err := e.store.Get(ctx, op.Tenant, op.ID)
 			if err != nil {
-				return op, err
+				return op, fmt.Errorf("%w: %w", ErrStale, err)
 			}
 			op = fresh
 			continue

@@ -246,3 +246,37 @@ func TestWaitingInVainDoesNotDenyWhatAnotherWorkerDid(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestWriteThatHangsDoesNotHoldACallerPastItsDeadline: a disk that stands still keeps a write
+// that has begun. The caller is told the doubt in time, and the permit that comes too late is
+// given back.
+func TestWriteThatHangsDoesNotHoldACallerPastItsDeadline(t *testing.T) { // SQ11
+	play(t, keyless, func(h *house) {
+		hang := make(chan struct{})
+		ex := h.executor(nil)
+		late := func(c pawl.Call) pawl.Envelope {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+			defer cancel()
+			env, err := ex.Do(ctx, c)
+			if took := time.Since(began); took > 6250*time.Millisecond || err == nil {
+				t.Errorf("got %v after %v, want an error inside the deadline", err, took)
+			}
+			return env
+		}
+		h.store.SetFaults(storetest.Faults{AfterBegin: func(*pawl.Operation) error { <-hang; return nil }})
+		h.want(late(call(nil)), "UNKNOWN store refused", 0)
+		close(hang)
+		h.store.SetFaults(storetest.Faults{})
+		if op := h.settled(); op.Status != pawl.FailedNoEffect || op.Reason != pawl.ReasonGivenBack || h.provider.requests() != 0 {
+			t.Errorf("got %s (%s) after %d requests, want the permit given back", op.Status, op.Reason, h.provider.requests())
+		}
+		hang = make(chan struct{})
+		h.store.SetFaults(storetest.Faults{AfterApply: func(*pawl.Change) error { <-hang; return nil }})
+		h.want(late(call(nil)), "UNKNOWN store refused", 0)
+		close(hang)
+		h.store.SetFaults(storetest.Faults{})
+		time.Sleep(time.Minute)
+		h.want(h.do(ex, call(nil)), "SUCCEEDED confirmed executed", 1)
+	})
+}

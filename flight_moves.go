@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -122,7 +123,7 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	fresh, err := f.e.reopen(ctx, op)
 	if err != nil {
 		f.publish(fresh) // someone else may have reopened it
-		if mayBeWritten(err) {
+		if mayBeWritten(err) || errors.Is(err, ErrStale) {
 			f.doubt()
 		}
 		return false
@@ -132,8 +133,8 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	return f.start(ctx)
 }
 
-// doubt shows those who wait that nobody knows what is on record: the permit of a retry may
-// be, and then whoever finds it must take it for used.
+// doubt shows those who wait that nobody knows what is on record: a permit of this retry or
+// of another worker may be, and then whoever finds it must take it for used.
 func (f *flight) doubt() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -173,20 +173,32 @@ func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
 		return nil, 0
 	}
 	token := newToken()
-	fresh, err := t.e.apply(t.ctx, op, &Event{
-		Kind: EventTakeover, At: now, By: "worker " + t.e.opts.Worker, Token: op.Token, NewToken: token, Lease: now.Add(t.e.opts.Lease),
-	})
-	if err != nil || fresh.Token != token {
-		t.e.dismiss()
-		var refused *Refusal
-		if errors.As(err, &refused) || err == nil {
-			return nil, pollFirst // someone else was faster
+	var f *flight
+	var err error
+	if !t.within(func() {
+		var fresh *Operation
+		if fresh, err = t.e.apply(t.ctx, op, &Event{
+			Kind: EventTakeover, At: now, By: "worker " + t.e.opts.Worker, Token: op.Token, NewToken: token, Lease: now.Add(t.e.opts.Lease),
+		}); err != nil || fresh.Token != token {
+			t.e.dismiss()
+			return
 		}
+		f = t.flight(fresh)
+		f.eager = !t.asked
+		t.e.launch(f, false)
+	}) {
 		return nil, 0
 	}
-	f := t.flight(fresh)
-	f.eager, t.asked = !t.asked, true
-	return t.e.launch(f, false), 0
+	var refused *Refusal
+	switch {
+	case f != nil:
+		t.asked = true
+		return f, 0
+	case errors.As(err, &refused) || err == nil:
+		return nil, pollFirst // someone else was faster
+	default:
+		return nil, 0
+	}
 }
 
 // reopen sends a call again that provably had no effect: same key, next attempt.
@@ -202,14 +214,25 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	if _, ok := t.e.admit(); !ok {
 		return t.replay(op), nil
 	}
-	fresh, err := t.e.reopen(t.ctx, op)
-	if err == nil {
-		return t.answer(t.launch(fresh)), nil
+	var f *flight
+	var err error
+	if !t.within(func() {
+		var fresh *Operation
+		if fresh, err = t.e.reopen(t.ctx, op); err != nil {
+			t.e.dismiss()
+			return
+		}
+		f = t.launch(fresh)
+	}) {
+		return undecided(t.effect, op.ID.String()), errStoreSlow
 	}
-	t.e.dismiss()
 	switch {
+	case err == nil:
+		return t.answer(f), nil
 	case mayBeWritten(err):
 		return undecided(t.effect, op.ID.String()), err
+	case errors.Is(err, ErrStale):
+		return nil, nil // it moved: look again
 	case errors.Is(err, ErrHeld):
 		return t.turnAway(ReasonSubjectBusy), nil
 	case notWritten(err):

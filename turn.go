@@ -117,28 +117,59 @@ func (t *turn) look(identity Digest) (*Standing, error) {
 
 // insert makes the intent of an admitted call durable and launches it.
 func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
-	launched := false
-	defer func() {
-		if !launched {
-			t.e.dismiss()
-		}
-	}()
 	op, first, err := newOperation(in, t.e.now(t.ctx), t.e.opts.Lease, "worker "+t.e.opts.Worker)
 	if err != nil {
+		t.e.dismiss()
 		return nil, nil, t.refuse(ReasonInvalidArguments, err.Error()), nil
 	}
-	ctx, cancel := context.WithDeadline(t.ctx, t.end)
-	standing, err := t.e.store.Begin(ctx, op, first.raw)
-	cancel()
-	switch {
-	case err != nil:
-		return t.notBegun(err, in)
-	case standing != nil:
-		return nil, standing, nil, nil
+	var f *flight
+	var standing *Standing
+	if !t.within(func() {
+		ctx, cancel := context.WithDeadline(t.ctx, t.end)
+		defer cancel()
+		if standing, err = t.e.store.Begin(ctx, op, first.raw); err != nil || standing != nil {
+			t.e.dismiss()
+			return
+		}
+		t.e.tell(t.ctx, op, &Transition{State: op.State, Entry: first.entry})
+		f = t.launch(op)
+	}) {
+		return nil, nil, undecided(t.effect, in.ID.String()), errStoreSlow
 	}
-	t.e.tell(t.ctx, op, &Transition{State: op.State, Entry: first.entry})
-	launched = true
-	return t.launch(op), nil, nil, nil
+	if err != nil {
+		return t.notBegun(err, in)
+	}
+	return f, standing, nil, nil
+}
+
+// errStoreSlow: a write of the store was under way when the turn was over.
+var errStoreSlow = errors.New("the store did not answer before the turn was over")
+
+// within runs a write of the store and what follows from it, and reports whether both came
+// to an end inside the turn. A write that has begun cannot be withdrawn: it goes on, as part
+// of the executor's work, and nothing that it sets may be read then. A permit that it gives
+// too late is given back.
+func (t *turn) within(write func()) bool {
+	done := make(chan struct{})
+	t.e.work.Add(1)
+	go func() {
+		defer t.e.work.Done()
+		defer close(done)
+		write()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-t.ctx.Done():
+	}
+	moment := time.NewTimer(reportGrace / 2) // for a write that was withdrawn
+	defer moment.Stop()
+	select {
+	case <-done:
+		return true
+	case <-moment.C:
+		return false
+	}
 }
 
 // notBegun answers for a Begin that failed. Only a store that says that nothing was
