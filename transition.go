@@ -175,6 +175,7 @@ func (s *stepper) retry() error {
 	s.next.Token = s.ev.NewToken
 	s.next.Status, s.next.Reason = Pending, ReasonNone
 	s.next.SettledBy = ""
+	s.next.Before = nil // others may have changed the subject since: it is read again
 	s.permit(AttemptRetry)
 	return nil
 }

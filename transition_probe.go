@@ -46,7 +46,7 @@ func (s *stepper) found(p *ProbeResult) {
 		return
 	}
 	exact := ours ||
-		(s.op.Contract.Probe != nil && s.op.Contract.Probe.SoleWriter && s.op.SubjectClaim != Digest{})
+		(s.op.Contract.Probe != nil && s.op.Contract.Probe.SoleWriter && s.op.SubjectClaim != Digest{} && s.op.knowsBefore())
 	switch {
 	case exact:
 		ref := ""
@@ -123,3 +123,7 @@ func (c *Contract) fenceIsFinal() bool {
 	}
 	return c.Fence.RefusesLater && c.Fence.Tombstone > outlive
 }
+
+// knowsBefore reports whether what a probe sees can be told from the state before, where
+// the contract asks for it.
+func (op *Operation) knowsBefore() bool { return !op.Contract.Snapshot || op.Before != nil }

@@ -227,3 +227,25 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 		t.Errorf("the table of transitions changed; review the difference with -update and git diff:\n%s", got.String())
 	}
 }
+
+// TestStateBeforeOfAnEarlierAttemptDecidesNothing: between a refused attempt and its retry
+// others may have made the very change; a worker that dies before it has read the state
+// again leaves nothing to compare with.
+func TestStateBeforeOfAnEarlierAttemptDecidesNothing(t *testing.T) {
+	t.Parallel()
+	c := Contract{
+		Tool: "address", Snapshot: true, Identity: []Field{{Name: "id"}}, Serialize: []string{"id"},
+		Probe: &ProbeTerms{SoleWriter: true},
+	}.WithDefaults()
+	op := pending(&c)
+	op.SubjectClaim, op.Before = Digest{1}, []byte(`{"zip":"1"}`)
+	op = after(op,
+		answer1(1, Evidence{Class: ClassRejected, Strength: P3, Transient: true}),
+		ev(EventRetry, 5*time.Second, func(e *Event) { e.NewToken, e.Lease = 1, t0.Add(time.Minute) }),
+		ev(EventTakeover, 2*time.Minute, func(e *Event) { e.NewToken, e.Lease = 1, t0.Add(3*time.Minute) }),
+		probed(2*time.Minute, ProbeResult{Outcome: Found, Match: MatchState, Count: 1}),
+	)
+	if op.Before != nil || op.Status != Unknown || op.ReviewReason != ReasonCandidate {
+		t.Errorf("got %s, review %s, before %s; want UNKNOWN, a candidate, and no state before", op.Status, op.ReviewReason, op.Before)
+	}
+}
