@@ -31,7 +31,7 @@ func (w *world) do(line string) {
 //	close NAME POINT              hold an executor at a point of its store; see gate
 //	closed NAME POINT             wait until it stands there
 //	open NAME                     let it go on
-//	lint                          print what lint finds weak
+//	lint TOOL CODE                print a weakness that lint finds in a tool, with its severity
 var executorCommands = map[string]func(w *world, rest string){
 	"set": func(w *world, rest string) {
 		path, value, _ := strings.Cut(rest, " ")
@@ -76,7 +76,10 @@ var executorCommands = map[string]func(w *world, rest string){
 		w.await(w.executor(name).store.at(point).arrived, "nobody comes to "+point)
 	},
 	"open": func(w *world, name string) { w.executor(name).store.openAll() },
-	"lint": func(w *world, tool string) { w.lint(tool) },
+	"lint": func(w *world, rest string) {
+		tool, code, _ := strings.Cut(rest, " ")
+		w.lint(tool, code)
+	},
 }
 
 // providerCommands move the pretend world.

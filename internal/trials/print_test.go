@@ -225,13 +225,13 @@ func (w *world) tally(full bool) {
 	}
 }
 
-// lint prints what is weak about a tool.
-func (w *world) lint(tool string) {
+// lint prints whether a tool has a weakness.
+func (w *world) lint(tool, code string) {
 	file, err := contract.Load(w.write(), nil)
 	w.check(err)
 	defer file.Close()
 	for _, f := range contract.Lint(file) {
-		if f.Tool == tool {
+		if f.Tool == tool && f.Code == code {
 			w.printf("%s %s", f.Severity, f.Code)
 		}
 	}
