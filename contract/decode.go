@@ -353,7 +353,7 @@ func (d *decoder) structure(n ast.Node, ptr any, path string) {
 		if word := spelling.Nearest(key, known); word != "" {
 			meant[word] = func() {
 				right := member(path, word)
-				d.keys[right], d.values[right] = d.keys[at], d.values[at]
+				d.keys[right], d.values[right] = d.keys[at], d.keys[at] // where the problem is
 				d.value(value, v.FieldByIndex(fields[word]), right)
 			}
 		}

@@ -195,3 +195,27 @@ func TestConnectionLimits(t *testing.T) {
 		conn.Close()
 	}
 }
+
+// TestStreamOutlivesTheReadTime: the time that a request may take to arrive does not end
+// its answer.
+func TestStreamOutlivesTheReadTime(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, write(t, sound))
+	s.limits.header, s.limits.read, s.limits.write = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
+	addr, end := serving(t, s)
+	answer, err := http.Get("http://" + addr + "/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	time.AfterFunc(400*time.Millisecond, func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+	began := time.Now()
+	body, err := io.ReadAll(answer.Body)
+	if took := time.Since(began); err != nil || took < 300*time.Millisecond || !strings.Contains(string(body), `"code":"stopping"`) {
+		t.Errorf("got %q, %v after %v, want a stream that ends when the server stops", body, err, took)
+	}
+}
