@@ -274,6 +274,9 @@ func (f *flight) step(ctx context.Context) bool {
 // settled does what is left to do for an operation that is settled, if its time has come.
 // Otherwise it lets go of a lease that was renewed while someone else settled it.
 func (f *flight) settled(op *Operation) bool {
+	if op.Quiet.IsZero() && op.Lease.IsZero() {
+		return false
+	}
 	now := f.e.now(f.ctx)
 	m := Next(op, now)
 	switch {
