@@ -24,7 +24,7 @@ func (e *Executor) synchronise(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	ctx, cancel := briefly(ctx)
 	defer cancel()
 	_, err := e.readClock(ctx)
 	return err

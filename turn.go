@@ -105,14 +105,23 @@ func (t *turn) turnAway(why Reason) *Envelope {
 
 // look finds the latest generation of the call's identity, also when no time is left.
 func (t *turn) look(identity Digest) (*Standing, error) {
-	moment := min(lookTime, max(time.Until(t.deadline), reportGrace/2))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), moment)
+	ctx, cancel := briefly(t.ctx)
 	defer cancel()
 	found, err := t.e.store.Find(ctx, Query{Tenant: t.call.Tenant, IdentityClaim: identity, Limit: 1})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
 	return &Standing{Kind: ClaimIdentity, Op: found[0]}, nil
+}
+
+// briefly is a context for a look at the store: within what is left of the turn, and with a
+// moment even where the caller has gone or the turn is over.
+func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
+	left := lookTime
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, max(time.Until(deadline), reportGrace/2))
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), left)
 }
 
 // insert makes the intent of an admitted call durable and launches it.
