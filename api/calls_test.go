@@ -116,6 +116,40 @@ func TestHangUp(t *testing.T) {
 	s.effects(t, 1)
 }
 
+// TestHungUpTurnGoesOn: the turn of a caller that went away does what is left of it.
+func TestHungUpTurnGoesOn(t *testing.T) {
+	t.Parallel()
+	tried, answer := make(chan struct{}, 2), make(chan error, 2)
+	do := func(context.Context, nothing) (nothing, error) {
+		tried <- struct{}{}
+		return nothing{}, <-answer
+	}
+	s := open(t, func(set *setting) {
+		set.tools = []*pawl.Tool{pawl.NewFunc(pawl.Contract{Tool: "do", Identity: []pawl.Field{pawl.Text("id")}}, do, nil)}
+	})
+	ctx, hangUp := context.WithCancel(t.Context())
+	r := s.request(t, "POST", "/v1/calls", `{"tool":"do","run":"r","args":{"id":"A"}}`).WithContext(ctx)
+	gone := make(chan error, 1)
+	go func() {
+		_, err := http.DefaultTransport.RoundTrip(r)
+		gone <- err
+	}()
+	<-tried
+	hangUp()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want a caller that went away", err)
+	}
+	time.Sleep(50 * time.Millisecond) // for the server to notice, if it wants to
+	answer <- pawl.NotSent(errors.New("not yet"))
+	select {
+	case <-tried: // again, by itself
+	case <-time.After(10 * time.Second):
+		t.Fatal("the turn ended with its caller")
+	}
+	answer <- nil
+	wantEnvelope(t, s.call(t, `{"tool":"do","run":"r","args":{"id":"A"}}`), pawl.Succeeded, "", "")
+}
+
 type nothing struct{}
 
 // TestRefusalsAreEnvelopes: a call that is refused is answered, not failed.

@@ -125,7 +125,7 @@ func register[I, O any](d *door, rt route, op huma.Operation, handler func(conte
 	rt.members = membersOf(reflect.TypeFor[I]())
 	op.Metadata = map[string]any{routeKey: rt}
 	op.MaxBodyBytes = MaxBody + 1 // the gate has read it and applied the limit
-	op.BodyReadTimeout = -1
+	op.BodyReadTimeout = -1       // and the time: one set now would end the answer
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
 	}

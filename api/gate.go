@@ -79,8 +79,6 @@ func (g *gate) handle(pattern string, rt route, next http.HandlerFunc) {
 		}
 		r = r.WithContext(withSession(r.Context(), s))
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		// The request is read. Without this its time to arrive would end the handler too.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		next(w, r)
 	})
 }
