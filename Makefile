@@ -45,8 +45,9 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5s "$$package" </dev/null || exit 1; \
 	done
 
-nightly: ## Race detector with 5,000 runs of each property, then 5 minutes of each fuzz target
+nightly: ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...
+	go test -count=1 -timeout=60m -run '^TestSimulation$$' . -simulation.seeds 20000
 	$(MAKE) fuzz FUZZTIME=5m
 
 # A benchmark that has a sub-benchmark "bare" is measured against it: BenchmarkCall/pawl/64
