@@ -61,7 +61,7 @@ func (l *link) enter(ctx context.Context, write bool) (draw, error) {
 	case write && l.failed.Load():
 		return d, l.refuse(pawl.ErrStoreFailed)
 	case now.After(l.busyFrom) && now.Before(l.busyTo) && d.chance(0.9) && !l.s.calm.Load() && (write || l.busyError == pawl.ErrBusy):
-		l.s.saw("store " + l.busyError.Error())
+		l.s.saw(l.busyError.Error())
 		return d, l.refuse(l.busyError)
 	}
 	return d, nil
@@ -254,6 +254,9 @@ func (s *sim) begun(p *process, op *pawl.Operation, first []byte) {
 	rec := &record{op: op, remote: s.remote(op.Tool), again: op.Attributes["again"] != ""}
 	rec.place = placeOf(op)
 	rec.intention, rec.subject = rec.remote.intention(rec.place), rec.remote.subject(rec.place)
+	if op.Gen > 0 {
+		s.saw("new generation")
+	}
 	s.ops[op.ID] = rec
 	s.begins = append(s.begins, rec)
 	s.commit(p, rec, change{at: time.Now(), state: op.State, entry: first})
