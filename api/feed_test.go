@@ -233,14 +233,47 @@ func TestQuietStream(t *testing.T) {
 	}
 }
 
-// TestStreamOfARevokedToken ends although nothing happens, and tells nothing more.
+// TestStreamOfARevokedToken ends although nothing happens, and tells nothing that does.
 func TestStreamOfARevokedToken(t *testing.T) {
 	t.Parallel()
-	k := people()
-	s := open(t, func(set *setting) { set.api.Authenticate, set.feed.Heartbeat = k.authenticate, 20*time.Millisecond })
-	f := s.as("ana").follow(t)
-	k.revoke("ana")
-	f.ends(t, "unauthorized")
+	for name, beat := range map[string]time.Duration{"quiet": 20 * time.Millisecond, "busy": time.Hour} {
+		k := people()
+		s := open(t, func(set *setting) { set.api.Authenticate, set.feed.Heartbeat = k.authenticate, beat })
+		f := s.as("ana").follow(t)
+		k.revoke("ana")
+		if name == "busy" {
+			s.feed.publish(&pawl.Operation{Intent: pawl.Intent{Tenant: "acme", Actor: "ana"}}, func() []byte { return big })
+		}
+		event, data, _ := f.next(t)
+		if event != "end" || !strings.Contains(data, "unauthorized") {
+			t.Errorf("%s: got %.80s %.80s, want an end for lack of a token", name, event, data)
+		}
+	}
+}
+
+// TestWhatHappenedBeforeAStopIsTold, also to a reader that lags behind.
+func TestWhatHappenedBeforeAStopIsTold(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(set *setting) { set.feed.Buffer, set.feed.WriteTime = 200, time.Minute })
+	f := s.follow(t)
+	s.flood()
+	close(s.stop)
+	changes, last := 0, ""
+	for {
+		line, err := f.lines.ReadString('\n')
+		if err != nil {
+			break
+		}
+		if line == "event: change\n" {
+			changes++
+		}
+		if strings.HasPrefix(line, "data: ") {
+			last = line
+		}
+	}
+	if changes != 100 || !strings.Contains(last, "stopping") {
+		t.Errorf("got %d changes and last %.80s, want 100 and an end because the server stops", changes, last)
+	}
 }
 
 // TestStreamsPerTenant: one tenant's streams have a bound of their own.

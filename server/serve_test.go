@@ -147,20 +147,25 @@ func TestServeNeedsTokensBeyondLoopback(t *testing.T) {
 // TestConnectionLimits: a connection that is slow, idle or wordy ends.
 func TestConnectionLimits(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, write(t, sound))
-	s.limits.header, s.limits.read, s.limits.idle = 100*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
-	s.limits.connections = 2
-	addr, _ := serving(t, s)
+	set := func(change func(*limits)) string {
+		s := openTest(t, write(t, sound))
+		change(&s.limits)
+		addr, _ := serving(t, s)
+		return addr
+	}
+	soon := 100 * time.Millisecond
+	waits := set(func(l *limits) { l.header, l.idle, l.connections = soon, soon, 2 })
+	reads := set(func(l *limits) { l.read = soon })
 	const head = "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-	for _, c := range []struct{ name, send, want string }{
-		{"nothing", "", ""},
-		{"half a header", head, ""},
-		{"half a body", head + "Content-Length: 10\r\n\r\n{", "HTTP/1.1 408"},
-		{"half a body that nobody wants", "GET /v1/tools HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{", "HTTP/1.1 400"},
-		{"a large header", "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "HTTP/1.1 431"},
-		{"idle", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"},
+	for _, c := range []struct{ addr, name, send, want string }{
+		{waits, "nothing", "", ""},
+		{waits, "half a header", head, ""},
+		{reads, "half a body", head + "Content-Length: 10\r\n\r\n{", "HTTP/1.1 408"},
+		{reads, "half a body that nobody wants", "GET /v1/tools HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{", "HTTP/1.1 400"},
+		{waits, "a large header", "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "HTTP/1.1 431"},
+		{waits, "idle", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"},
 	} {
-		conn, err := net.Dial("tcp", addr)
+		conn, err := net.Dial("tcp", c.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,13 +187,13 @@ func TestConnectionLimits(t *testing.T) {
 	// Those who wait beyond the limit of connections are served once there is room.
 	var held []net.Conn
 	for range 4 {
-		conn, err := net.Dial("tcp", addr)
+		conn, err := net.Dial("tcp", waits)
 		if err != nil {
 			t.Fatal(err)
 		}
 		held = append(held, conn)
 	}
-	if status, _ := get(t, "http://"+addr+"/healthz", ""); status != http.StatusOK {
+	if status, _ := get(t, "http://"+waits+"/healthz", ""); status != http.StatusOK {
 		t.Errorf("got %d behind slow connections, want 200", status)
 	}
 	for _, conn := range held {
