@@ -1,5 +1,3 @@
-//go:build !race
-
 package pawl_test
 
 import (
@@ -111,7 +109,7 @@ func (r *remote) judgeWrite(p *process, q *request) {
 		r.s.fail("%s used the permit of %s: %s", p.name, permit.by, q)
 	}
 	permit.written = true
-	if last.Status == pawl.FailedNoEffect {
+	if fenced := r.tombs[q.key].After(q.written.Add(r.flight)); last.Status == pawl.FailedNoEffect && !fenced {
 		r.s.fail("%s wrote %s, which is FAILED_NO_EFFECT (%s)", p.name, q, last.Reason)
 	}
 	if known, ok := r.bytes[q.key]; ok && known != q.bytes {

@@ -1,5 +1,3 @@
-//go:build !race
-
 package pawl_test
 
 import (
@@ -98,6 +96,9 @@ func (l *link) write(ctx context.Context, what string, stall time.Duration, f fu
 	}
 	made := l.s.newest
 	l.s.mu.Unlock()
+	if err != nil && ctx.Err() != nil { // withdrawn: it had been slow
+		l.faults.Add(1)
+	}
 	if err != nil {
 		return err
 	}

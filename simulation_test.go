@@ -1,8 +1,3 @@
-// The schedules are played without the race detector: rest reads what hung calls may still
-// write. The executor itself is raced by the other tests.
-
-//go:build !race
-
 package pawl_test
 
 import (
@@ -76,9 +71,11 @@ func TestSimulation(t *testing.T) {
 				for seed, ok := take(); ok && (*simulationGoOn || !t.Failed()); seed, ok = take() {
 					s := playSeed(t, seed)
 					mu.Lock()
+					s.notes.Lock()
 					for what, n := range s.counts {
 						counts[what] += n
 					}
+					s.notes.Unlock()
 					mu.Unlock()
 				}
 			})
@@ -119,6 +116,8 @@ func playSeed(t *testing.T, seed uint64) *sim {
 			s.play()
 		})
 	}()
+	s.notes.Lock() // whatever a hung call may have noted last
+	defer s.notes.Unlock()
 	if len(s.broken) > 0 {
 		t.Errorf("broken in seed %d:\n\t%s\nreplay: go test -run TestSimulation -simulation.seed %d -simulation.seeds 1 .",
 			seed, strings.Join(s.broken, "\n\t"), seed)

@@ -1,5 +1,3 @@
-//go:build !race
-
 package pawl_test
 
 import (
@@ -125,12 +123,13 @@ type process struct {
 	dead    atomic.Bool
 	ctx     context.Context // ends with the process
 	kill    context.CancelFunc
+	gone    chan struct{} // closed when nothing of a dead process runs any more
 	stopped bool
 }
 
 // launch starts a process.
 func (s *sim) launch(sweeps bool, edit func(*pawl.Options)) *process {
-	p := &process{s: s, name: fmt.Sprintf("p%d", len(s.procs)+1)}
+	p := &process{s: s, name: fmt.Sprintf("p%d", len(s.procs)+1), gone: make(chan struct{})}
 	d := s.dice.at("process", p.name)
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.link = &link{Memory: s.store, s: s, p: p}
@@ -191,7 +190,10 @@ func (p *process) crash(when string) {
 	p.s.log("%s: crash %s", p.name, when)
 	p.s.running.Delete(p.name)
 	p.kill()
-	p.s.wg.Go(func() { p.stop(0) })
+	go func() {
+		defer close(p.gone)
+		p.stop(0)
+	}()
 }
 
 // stop stops the executor and checks that this is bounded.
@@ -264,6 +266,11 @@ func (s *sim) rest() {
 		s.stop(p, s.dice.at("last stop", p.name).between(0, 5*second))
 	}
 	s.wg.Wait()
+	for _, p := range s.procs {
+		if p.dead.Load() {
+			<-p.gone
+		}
+	}
 	last := s.launch(true, func(o *pawl.Options) { o.SweepEvery, o.SweepBatch = 12*second, 16 })
 	d := s.dice.at("rest")
 	for i := 0; i < 400 && !s.quiet(); i++ {
