@@ -35,11 +35,8 @@ within --grace, and records what is left as UNKNOWN.
 A loopback address needs no tokens. Any other one is served with --tokens alone; 'pawl
 token new' makes them. /openapi.json describes the API. The log is JSON on stderr.`,
 		Example: "  pawl serve -c pawl.yaml --listen 127.0.0.1:7295",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if grace <= 0 {
-				return usage("--grace takes a time above 0, such as 20s")
-			}
 			s, err := server.Open(c.Context(), &server.Options{
 				Config: at.config, Store: at.store, Tokens: tokens, AllowedHosts: hosts, Grace: grace,
 				Executor: pawl.Options{Log: slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))},
@@ -75,7 +72,7 @@ token new' makes them. /openapi.json describes the API. The log is JSON on stder
 	f.StringVar(&listen, "listen", "127.0.0.1:7295", "address to listen on; port 0 picks a free one")
 	f.StringVar(&tokens, "tokens", "", "file of those who may use it; see 'pawl token new'")
 	f.StringSliceVar(&hosts, "allowed-host", nil, "name under which it may be called beside localhost, such as pawl.internal")
-	f.DurationVar(&grace, "grace", 20*time.Second, "longest time to end in")
+	timeFlag(c, &grace, "grace", 20*time.Second, "longest time to end in")
 	jsonFlag(c, &asJSON)
 	return c
 }

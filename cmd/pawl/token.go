@@ -41,11 +41,8 @@ reads. To take a token back, take its line out: nothing needs a restart.
 Scopes: call makes calls, read looks at the actor's own operations, settle decides
 for the person that the actor is and looks at every operation of the tenant.`,
 		Example: "  pawl token new --tenant acme --actor ana --scope read,settle --for 720h",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if lasts < 0 {
-				return usage("--for takes a time above 0, such as 720h")
-			}
 			if lasts > 0 {
 				g.Expires = time.Now().Add(lasts)
 			}
@@ -71,7 +68,8 @@ for the person that the actor is and looks at every operation of the tenant.`,
 	f.StringVar(&g.Tenant, "tenant", "", "tenant that its calls belong to")
 	f.StringVar(&g.Actor, "actor", "", "actor within the tenant; with settle, the person who decides")
 	f.StringSliceVar(&g.Scopes, "scope", []string{"call", "read"}, "what it may do: call, read, settle")
-	f.DurationVar(&lasts, "for", 0, "how long it holds; 0 is until its line is taken out")
+	timeFlag(c, &lasts, "for", 0, "how long it holds, such as 720h; without it, until its line is taken out")
+	f.Lookup("for").DefValue = "" // there is none to show
 	jsonFlag(c, &asJSON)
 	return c
 }
