@@ -38,6 +38,11 @@ const (
 	MaxBody = 1 << 20
 	// MaxDeadline is the longest turn that a caller may ask for.
 	MaxDeadline = 10 * time.Minute
+	// smallBody is the size up to which a body is small. What reading one takes is many
+	// times its size, so only so many larger ones are worked on at a time.
+	smallBody      = 64 << 10
+	largePerTenant = 2
+	largeMost      = 4
 	// answerTime is how long a client may take to read an answer.
 	answerTime = 30 * time.Second
 )
@@ -73,8 +78,9 @@ func New(ex *pawl.Executor, store pawl.Store, o *Options) http.Handler {
 
 func newDoor(ex *pawl.Executor, store pawl.Store, o *Options) *door {
 	d := &door{ex: ex, store: store, opts: o.withDefaults()}
-	d.gate = newGate(&d.opts)
-	d.huma = huma.NewAPI(config(), d.gate)
+	c := config()
+	d.gate = newGate(&d.opts, c.Components.Schemas)
+	d.huma = huma.NewAPI(c, d.gate)
 	d.addHealth()
 	d.addCalls()
 	d.addOperations()

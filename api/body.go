@@ -1,21 +1,22 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net"
 	"net/http"
-	"reflect"
-	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl"
 )
 
-// body reads what a route's request carries: nothing, or one JSON object, strictly, whose
-// members are exactly those that the route knows. Only then does a framework see it.
+// body reads what a route's request carries: nothing, or one JSON object, strictly, that
+// is what the route's schema says. Only then is it decoded.
 func (g *gate) body(rt *route, s *session, r *http.Request) ([]byte, *Problem) {
-	if rt.members == nil {
+	if rt.body == nil {
 		if r.ContentLength != 0 {
 			return nil, problem(http.StatusBadRequest, CodeInvalidRequest, "this request takes no body")
 		}
@@ -27,15 +28,9 @@ func (g *gate) body(rt *route, s *session, r *http.Request) ([]byte, *Problem) {
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, problem(http.StatusUnsupportedMediaType, CodeMediaType, "send the body without Content-Encoding")
 	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
-	var late net.Error
-	switch {
-	case errors.As(err, &late) && late.Timeout():
-		return nil, problem(http.StatusRequestTimeout, CodeTimeout, "the body did not arrive in time")
-	case err != nil:
-		return nil, problem(http.StatusBadRequest, CodeInvalidRequest, "the body did not arrive whole")
-	case len(raw) > MaxBody:
-		return nil, problem(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body is larger than %d bytes", MaxBody)
+	raw, p := g.read(s, r.Body)
+	if p != nil {
+		return nil, p
 	}
 	v, err := pawl.ParseJSONLimit(raw, MaxBody)
 	var bad *pawl.JSONError
@@ -49,13 +44,8 @@ func (g *gate) body(rt *route, s *session, r *http.Request) ([]byte, *Problem) {
 	if !ok {
 		return nil, invalid("body", "want a JSON object")
 	}
-	for key, value := range object {
-		switch {
-		case !rt.members[key]:
-			return nil, invalid("body."+key, "there is no such member")
-		case value == nil:
-			return nil, invalid("body."+key, "null says nothing: leave it out")
-		}
+	if p := g.fits(rt.body, object); p != nil {
+		return nil, p
 	}
 	if tenant, named := object["tenant"].(string); named && tenant != s.Tenant {
 		return nil, otherTenant()
@@ -63,17 +53,58 @@ func (g *gate) body(rt *route, s *session, r *http.Request) ([]byte, *Problem) {
 	return raw, nil
 }
 
-// membersOf lists the JSON names of an input's Body, or nil where it has none.
-func membersOf(input reflect.Type) map[string]bool {
-	f, ok := input.FieldByName("Body")
-	if !ok {
-		return nil
+// read takes a body in; for one that is not small it needs a place first.
+func (g *gate) read(s *session, body io.Reader) ([]byte, *Problem) {
+	raw, err := io.ReadAll(io.LimitReader(body, smallBody+1))
+	if err == nil && len(raw) > smallBody {
+		if s.large = g.large.enter(s.Tenant); !s.large {
+			return nil, problem(http.StatusTooManyRequests, CodeTooMany, "as many requests over %d bytes are worked on as may be; nothing was done for this one", smallBody)
+		}
+		var rest []byte
+		rest, err = io.ReadAll(io.LimitReader(body, MaxBody+1-int64(len(raw))))
+		raw = append(raw, rest...)
 	}
-	members := make(map[string]bool)
-	for _, m := range reflect.VisibleFields(f.Type) {
-		if member, _, _ := strings.Cut(m.Tag.Get("json"), ","); member != "" && (len(m.Index) == 1 || !m.Anonymous) {
-			members[member] = true
+	var late net.Error
+	switch {
+	case errors.As(err, &late) && late.Timeout():
+		return nil, problem(http.StatusRequestTimeout, CodeTimeout, "the body did not arrive in time")
+	case err != nil:
+		return nil, problem(http.StatusBadRequest, CodeInvalidRequest, "the body did not arrive whole")
+	case len(raw) > MaxBody:
+		return nil, problem(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body is larger than %d bytes", MaxBody)
+	}
+	return raw, nil
+}
+
+// fits checks an object against a schema: every name to the letter, and no null.
+func (g *gate) fits(schema *huma.Schema, object map[string]any) *Problem {
+	if schema.Ref != "" {
+		schema = g.schemas.SchemaFromRef(schema.Ref)
+	}
+	for key, value := range object {
+		switch value := value.(type) {
+		case nil:
+			return invalid("body."+key, "null says nothing: leave it out")
+		case json.Number:
+			object[key], _ = value.Float64() // beyond all floats it is infinite, which is checked as well
+		}
+		if schema.Properties[key] == nil {
+			return invalid("body."+key, "there is no such member")
 		}
 	}
-	return members
+	path := huma.NewPathBuffer(nil, 0)
+	path.Push("body")
+	var found huma.ValidateResult
+	huma.Validate(g.schemas, schema, path, huma.ModeWriteToServer, object, &found)
+	if len(found.Errors) == 0 {
+		return nil
+	}
+	p := problem(http.StatusUnprocessableEntity, CodeInvalidRequest, "the request is not valid")
+	for _, err := range found.Errors {
+		var fault *huma.ErrorDetail
+		if errors.As(err, &fault) {
+			p.because([]*huma.ErrorDetail{fault})
+		}
+	}
+	return p
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl"
 )
 
-// config is how huma is used: to decode, to check against schemas made from our types,
-// and to publish these. It serves nothing by itself and knows JSON alone.
+// config is how huma is used: to make schemas from our types, to decode what matches them,
+// and to publish them. It serves nothing by itself and knows JSON alone.
 func config() huma.Config {
 	format := huma.Format{Marshal: marshal, Unmarshal: unmarshal}
 	c := huma.Config{
@@ -42,15 +42,8 @@ func config() huma.Config {
 	return c
 }
 
-// unmarshal decodes a body that the gate has let through: for the check against a schema
-// as a tree whose numbers are floats, which are never used, and then as the handler's type.
-// Its errors repeat nothing.
+// unmarshal decodes a body that the gate has let through. Its errors repeat nothing.
 func unmarshal(raw []byte, v any) error {
-	if tree, check := v.(*any); check {
-		parsed, err := pawl.ParseJSONLimit(raw, MaxBody)
-		*tree = floats(parsed)
-		return err
-	}
 	err := json.Unmarshal(raw, v)
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -60,24 +53,6 @@ func unmarshal(raw []byte, v any) error {
 		return errors.New("the members do not have the form that they should")
 	}
 	return nil
-}
-
-// floats replaces numbers by floats, those beyond all floats by infinity.
-func floats(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		f, _ := v.Float64()
-		return f
-	case []any:
-		for i := range v {
-			v[i] = floats(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = floats(v[k])
-		}
-	}
-	return v
 }
 
 // marshal is writeJSON for huma, to which a client that has gone is no error.
@@ -122,10 +97,9 @@ func (object) Schema(huma.Registry) *huma.Schema {
 
 // register adds an operation for those who may use it.
 func register[I, O any](d *door, rt route, op huma.Operation, handler func(context.Context, *I) (*O, error)) {
-	rt.members = membersOf(reflect.TypeFor[I]())
 	op.Metadata = map[string]any{routeKey: rt}
-	op.MaxBodyBytes = MaxBody + 1 // the gate has read it and applied the limit
-	op.BodyReadTimeout = -1       // and the time: one set now would end the answer
+	// The gate has read and checked the body; a time set for it now would end the answer.
+	op.MaxBodyBytes, op.BodyReadTimeout, op.SkipValidateBody = MaxBody+1, -1, true
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
 	}

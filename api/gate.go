@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -17,23 +16,25 @@ import (
 // may use it, and lets nobody else through. It is the adapter between huma and the
 // standard mux.
 type gate struct {
-	opts *Options
-	mux  http.ServeMux
+	opts    *Options
+	mux     http.ServeMux
+	schemas huma.Registry
 
-	mu   sync.Mutex
-	busy map[string]int // requests that are worked on, by tenant
+	requests *room // that are worked on
+	large    *room // of them, those with a large body
 }
 
-func newGate(o *Options) *gate { return &gate{opts: o, busy: make(map[string]int)} }
+func newGate(o *Options, schemas huma.Registry) *gate {
+	return &gate{opts: o, schemas: schemas, requests: newRoom(o.PerTenant, 0), large: newRoom(largePerTenant, largeMost)}
+}
 
 var _ huma.Adapter = (*gate)(nil)
 
 // route is what the gate must know of a route.
 type route struct {
 	who access
-	// members are the names that the body may have, as register finds them; nil means that
-	// there is no body.
-	members map[string]bool
+	// body is what the body must be; nil means that there is none.
+	body *huma.Schema
 	// stream: it may last for ever, and is bounded by who serves it.
 	stream bool
 }
@@ -47,6 +48,9 @@ func (g *gate) Handle(op *huma.Operation, next func(huma.Context)) {
 	rt, ok := op.Metadata[routeKey].(route)
 	if !ok {
 		panic(fmt.Sprintf("api: %s %s does not say who may use it", op.Method, op.Path))
+	}
+	if op.RequestBody != nil {
+		rt.body = op.RequestBody.Content["application/json"].Schema
 	}
 	g.handle(op.Method+" "+op.Path, rt, func(w http.ResponseWriter, r *http.Request) {
 		next(humago.NewContext(op, r, w))
@@ -66,13 +70,16 @@ func (g *gate) handle(pattern string, rt route, next http.HandlerFunc) {
 			return
 		}
 		if !rt.stream && rt.who != anyone {
-			if !g.enter(s.Tenant) {
+			if !g.requests.enter(s.Tenant) {
 				write(w, problem(http.StatusTooManyRequests, CodeTooMany, "%d requests of this tenant are worked on already; nothing was done for this one", g.opts.PerTenant))
 				return
 			}
-			defer g.leave(s.Tenant)
+			defer g.requests.leave(s.Tenant)
 		}
 		body, p := g.body(&rt, s, r)
+		if s.large {
+			defer g.large.leave(s.Tenant)
+		}
 		if p != nil {
 			write(w, p)
 			return
@@ -143,23 +150,4 @@ func (g *gate) admit(rt *route, r *http.Request) (*session, *Problem) {
 
 func otherTenant() *Problem {
 	return problem(http.StatusForbidden, CodeOtherTenant, "the request names another tenant than the token's")
-}
-
-// enter takes one of the tenant's places, leave gives it back.
-func (g *gate) enter(tenant string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.busy[tenant] >= g.opts.PerTenant {
-		return false
-	}
-	g.busy[tenant]++
-	return true
-}
-
-func (g *gate) leave(tenant string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.busy[tenant]--; g.busy[tenant] == 0 {
-		delete(g.busy, tenant)
-	}
 }

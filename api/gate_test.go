@@ -366,6 +366,40 @@ func TestPerTenant(t *testing.T) {
 	s.as("ben").do(t, "GET", "/v1/tools", "").into(t, 200, &struct{}{})
 }
 
+// TestLargeBodies: reading takes many times a body's size, so only a few large ones are
+// worked on at a time, and they keep nobody from small ones.
+func TestLargeBodies(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	do := func(context.Context, nothing) (nothing, error) {
+		entered <- struct{}{}
+		<-leave
+		return nothing{}, nil
+	}
+	s := open(t, func(set *setting) {
+		k := people()
+		k.of["dan"] = Principal{Tenant: "third", Scopes: Scopes}
+		set.api.Authenticate = k.authenticate
+		set.tools = []*pawl.Tool{pawl.NewFunc(pawl.Contract{Tool: "do", Identity: []pawl.Field{pawl.Text("id")}}, do, nil)}
+	})
+	large := func(id string) string {
+		return fmt.Sprintf(`{"tool":"do","run":"r","args":{"id":%q,"x":%q}}`, id, strings.Repeat("x", smallBody))
+	}
+	var calls sync.WaitGroup
+	for _, c := range [][2]string{{"ana", "1"}, {"ben", "2"}, {"eve", "3"}, {"eve", "4"}} {
+		calls.Go(func() { s.as(c[0]).call(t, large(c[1])) })
+		<-entered
+	}
+	s.as("ana").do(t, "POST", "/v1/calls", large("5")).wants(t, 429, CodeTooMany) // of its tenant
+	s.as("dan").do(t, "POST", "/v1/calls", large("5")).wants(t, 429, CodeTooMany) // of all
+	s.as("dan").call(t, `{"tool":"none"}`)
+	close(leave)
+	calls.Wait()
+	calls.Go(func() { <-entered })
+	s.as("dan").call(t, large("5"))
+	calls.Wait()
+}
+
 // TestPanic: a handler that panics answers with a problem that tells nothing of it.
 func TestPanic(t *testing.T) {
 	t.Parallel()

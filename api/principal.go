@@ -63,6 +63,7 @@ type session struct {
 	Principal
 	arrived time.Time
 	token   string
+	large   bool // it holds a place for a large body
 	opts    *Options
 }
 

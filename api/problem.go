@@ -124,14 +124,21 @@ func ours(_ huma.Context, _ string, v any) (any, error) {
 	if e.Status >= http.StatusInternalServerError {
 		return problem(e.Status, CodeInternal, "the server could not do its work; the log says more"), nil
 	}
-	p := problem(e.Status, CodeInvalidRequest, "the request is not valid")
-	for _, d := range e.Errors {
-		if d != nil {
+	return problem(e.Status, CodeInvalidRequest, "the request is not valid").because(e.Errors), nil
+}
+
+// because adds the framework's faults, without the values in them.
+func (p *Problem) because(faults []*huma.ErrorDetail) *Problem {
+	for _, d := range faults {
+		if d != nil && len(p.Faults) < maxFaults {
 			p.at(d.Location, "%s", d.Message)
 		}
 	}
-	return p, nil
+	return p
 }
+
+// maxFaults caps how many places one problem names.
+const maxFaults = 16
 
 // maxName caps the text of a place.
 const maxName = 256
