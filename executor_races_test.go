@@ -280,3 +280,57 @@ func TestWriteThatHangsDoesNotHoldACallerPastItsDeadline(t *testing.T) { // SQ11
 		h.want(h.do(ex, call(nil)), "SUCCEEDED confirmed executed", 1)
 	})
 }
+
+// TestRetryUnderWayIsNotTold: the permit of a retry is being written, for long. Whoever is
+// told meanwhile is not told that nothing happens.
+func TestRetryUnderWayIsNotTold(t *testing.T) {
+	play(t, keyless, func(h *house) {
+		hang := make(chan struct{})
+		h.provider.script = []string{"unsent"}
+		h.store.SetFaults(storetest.Faults{AfterApply: func(c *pawl.Change) error {
+			if bytes.Contains(c.Entry, []byte(`"event":"retry"`)) {
+				<-hang
+			}
+			return nil
+		}})
+		ex := h.executor(nil)
+		go ex.Do(context.Background(), call(nil))
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+		defer cancel()
+		env, err := ex.Do(ctx, call(nil))
+		if err != nil {
+			t.Error(err)
+		}
+		h.want(env, "UNKNOWN store attached", 0)
+		close(hang)
+	})
+}
+
+// TestNoEffectIsToldOnlyWhileItIsTrue: one worker's write hangs. Meanwhile another one settles
+// the operation, and a call there begins the next generation and has the effect.
+func TestNoEffectIsToldOnlyWhileItIsTrue(t *testing.T) {
+	edit := func(c *pawl.Contract) {
+		keyless(c)
+		c.Timeout, c.Linger, c.Flight, c.Pause = time.Second, time.Second, 3*time.Second, 2*time.Second
+		c.Probe = &pawl.ProbeTerms{NegativeProof: true}
+	}
+	play(t, edit, func(h *house) {
+		hang := make(chan struct{})
+		h.provider.script = []string{"before"}
+		h.store.SetFaults(storetest.Faults{AfterApply: func(c *pawl.Change) error {
+			if bytes.Contains(c.Entry, []byte(`"by":"worker stuck"`)) {
+				<-hang
+			}
+			return nil
+		}})
+		stuck, other := h.executor(&pawl.Options{Worker: "stuck", Turn: 10 * time.Minute}), h.executor(nil)
+		other.Start()
+		var wg sync.WaitGroup
+		wg.Go(func() { h.want(h.do(stuck, call(nil)), "SUCCEEDED confirmed executed", 1) })
+		time.Sleep(time.Minute)
+		h.want(h.do(other, call(nil)), "SUCCEEDED confirmed executed", 1)
+		close(hang)
+		wg.Wait()
+	})
+}

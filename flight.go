@@ -136,6 +136,14 @@ func (f *flight) publish(op *Operation) {
 	f.wake()
 }
 
+// show makes an operation the one that is waited for, whatever was shown before.
+func (f *flight) show(op *Operation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.op = op
+	f.wake()
+}
+
 func (f *flight) wake() {
 	if f.changed != nil {
 		close(f.changed)

@@ -120,28 +120,25 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	case <-f.e.stopping:
 		return false
 	}
+	f.show(doubtful(op)) // whoever is told now is told while the permit is being written
 	fresh, err := f.e.reopen(ctx, op)
-	if err != nil {
-		f.publish(fresh) // someone else may have reopened it
-		if mayBeWritten(err) || errors.Is(err, ErrStale) {
-			f.doubt()
-		}
-		return false
+	switch {
+	case err == nil:
+		f.token = fresh.Token
+		f.show(fresh)
+		return f.start(ctx)
+	case !mayBeWritten(err) && !errors.Is(err, ErrStale):
+		f.show(fresh) // someone else may have reopened it
 	}
-	f.token = fresh.Token
-	f.publish(fresh)
-	return f.start(ctx)
+	return false
 }
 
-// doubt shows those who wait that nobody knows what is on record: a permit of this retry or
-// of another worker may be, and then whoever finds it must take it for used.
-func (f *flight) doubt() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	view := *f.op
+// doubtful is an operation as nobody knows it: a permit of a retry, or of another worker, may
+// be on record, and then whoever finds it must take it for used.
+func doubtful(op *Operation) *Operation {
+	view := *op
 	view.Status, view.Reason = Unknown, ReasonStore
-	f.op = &view
-	f.wake()
+	return &view
 }
 
 // move makes one step of the ladder.

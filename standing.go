@@ -129,7 +129,7 @@ func (t *turn) attach(op *Operation) *Envelope {
 		return nil // proven unsent meanwhile: this call may send it
 	}
 	t.replayed(op)
-	env := t.render(op, Attached)
+	env := t.verdict(op, Attached)
 	_, env.Differs = t.compare(op)
 	return env
 }
@@ -205,7 +205,7 @@ func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
 func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	if f := t.e.flight(op.ID); f != nil { // it may be about to retry by itself
 		if last := t.wait(f, op); last.Version != op.Version || !t.mayStart() {
-			return t.replay(last), nil
+			return t.verdict(last, Replayed), nil
 		}
 	}
 	if !t.mayStart() || len(op.Attempts) >= op.Contract.MaxAttempts {
