@@ -334,3 +334,22 @@ func TestNoEffectIsToldOnlyWhileItIsTrue(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestFullStoreRefusesTheNextGeneration: the earlier generation provably had no effect, and
+// the next one cannot be recorded.
+func TestFullStoreRefusesTheNextGeneration(t *testing.T) { // SQ1
+	edit := func(c *pawl.Contract) { keyless(c); c.AfterRejection = pawl.AfterRejectionNewGeneration }
+	play(t, edit, func(h *house) {
+		h.provider.script = []string{"reject"}
+		ex := h.executor(nil)
+		h.want(h.do(ex, call(nil)), "FAILED_NO_EFFECT rejected executed", 0)
+		h.store.SetFaults(storetest.Faults{BeforeBegin: func(*pawl.Operation) error { return pawl.ErrFull }})
+		env, err := ex.Do(context.Background(), call(nil))
+		if !errors.Is(err, pawl.ErrFull) {
+			t.Errorf("got %v, want %v", err, pawl.ErrFull)
+		}
+		h.want(env, "FAILED_NO_EFFECT store refused", 0)
+		h.store.SetFaults(storetest.Faults{})
+		h.want(h.do(ex, call(nil)), "SUCCEEDED confirmed executed", 1)
+	})
+}

@@ -192,13 +192,13 @@ func (t *turn) notBegun(err error, in *Intent) (*flight, *Standing, *Envelope, e
 	switch {
 	case lookErr != nil:
 		return nil, nil, undecided(t.effect, ""), err
-	case standing != nil:
-		env, _ := t.meet(&Standing{Kind: standing.Kind, Op: standing.Op})
+	case standing != nil && (standing.Op.Status.Open() || standing.Op.Status == Succeeded):
+		env, _ := t.meet(standing)
 		if env == nil {
 			env = t.replay(standing.Op)
 		}
 		return nil, nil, env, nil
-	default:
+	default: // nothing is on record, or nothing happened and it cannot be begun again now
 		return nil, nil, t.refuse(ReasonStore, ""), err
 	}
 }
