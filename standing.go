@@ -128,8 +128,9 @@ func (t *turn) attach(op *Operation) *Envelope {
 	if op.Reopens() && t.mayStart() {
 		return nil // proven unsent meanwhile: this call may send it
 	}
+	op = t.latest(op)
 	t.replayed(op)
-	env := t.verdict(op, Attached)
+	env := t.render(op, Attached)
 	_, env.Differs = t.compare(op)
 	return env
 }
@@ -205,7 +206,7 @@ func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
 func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	if f := t.e.flight(op.ID); f != nil { // it may be about to retry by itself
 		if last := t.wait(f, op); last.Version != op.Version || !t.mayStart() {
-			return t.verdict(last, Replayed), nil
+			return t.render(t.latest(last), Replayed), nil
 		}
 	}
 	if !t.mayStart() || len(op.Attempts) >= op.Contract.MaxAttempts {
@@ -295,6 +296,7 @@ func (t *turn) meetOpen(op *Operation) *Envelope {
 	if last.Status.Settled() && t.mayStart() {
 		return nil
 	}
+	last = t.latest(last)
 	t.replayed(last)
 	env := t.render(last, Replayed)
 	if last.Status == Unknown && last.Review.IsZero() && !foreign(last, t.call.Actor) {

@@ -267,19 +267,19 @@ func (t *turn) invocation(in *Intent) *Invocation {
 
 // answer waits for the operation that this call sent and renders it.
 func (t *turn) answer(f *flight) *Envelope {
-	return t.verdict(t.wait(f, nil), Executed)
+	return t.render(t.latest(t.wait(f, nil)), Executed)
 }
 
-// verdict renders what a call has waited for. Before a caller is told that nothing happened,
-// the record is looked at once more: another worker may have reopened the operation, or begun
-// the next generation, while this one waited.
-func (t *turn) verdict(op *Operation, action ActionTaken) *Envelope {
+// latest is an operation that a call has waited for, as it is now. Before a caller is told
+// that nothing happened, the record is looked at once more: another worker may have reopened
+// the operation, or begun the next generation, while this one waited.
+func (t *turn) latest(op *Operation) *Operation {
 	if op.Status == FailedNoEffect {
 		if s, err := t.look(op.IdentityClaim); err == nil && s != nil {
-			op = s.Op
+			return s.Op
 		}
 	}
-	return t.render(op, action)
+	return op
 }
 
 // wait returns the operation once it is settled, once nothing will settle it inside the
