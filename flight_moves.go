@@ -2,8 +2,8 @@ package pawl
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"time"
 )
 
@@ -111,7 +111,7 @@ func (f *flight) retryPause(op *Operation) time.Duration {
 func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	f.retries++
 	pause := f.retryPause(op)
-	timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
+	timer := time.NewTimer(pause/2 + spread(op, pause/2))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -131,6 +131,13 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 		f.show(fresh) // someone else may have reopened it
 	}
 	return false
+}
+
+// spread is a time up to most that differs from operation to operation, so that retries do
+// not come together. For one operation it is always the same: its schedule can be replayed.
+func spread(op *Operation, most time.Duration) time.Duration {
+	x := binary.BigEndian.Uint64(op.Key[8:]) * uint64(2*len(op.Attempts)+1)
+	return time.Duration(x>>1) % (most + 1)
 }
 
 // doubtful is an operation as nobody knows it: a permit of a retry, or of another worker, may

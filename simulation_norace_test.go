@@ -3,4 +3,4 @@
 package pawl_test
 
 // schedules is how many schedules TestSimulation plays by default.
-const schedules = 25
+const schedules = 2000

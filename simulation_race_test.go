@@ -4,4 +4,4 @@ package pawl_test
 
 // schedules is how many schedules TestSimulation plays by default: fewer, since the race
 // detector makes each an order of magnitude slower.
-const schedules = 25
+const schedules = 300

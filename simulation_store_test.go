@@ -19,9 +19,8 @@ type link struct {
 	p *process
 	// failed is set where the process's store has failed: it takes no more writes.
 	failed atomic.Bool
-	// asked counts the accesses, faults those that were refused or late, hangs those that
-	// were very late.
-	asked, faults, hangs atomic.Int64
+	// faults counts the accesses that were refused or late, hangs those that were very late.
+	faults, hangs atomic.Int64
 	// busy is a time in which the store is busy or full, as the error says.
 	busyFrom, busyTo time.Time
 	busyError        error
@@ -35,9 +34,10 @@ func (l *link) refuse(err error) error {
 	return err
 }
 
-// enter is what every access goes through first.
-func (l *link) enter(ctx context.Context, write bool) (draw, error) {
-	d := l.s.dice.at("store", l.p.name, strconv.FormatInt(l.asked.Add(1), 10))
+// enter is what every access goes through first. What it draws depends on the access and the
+// instant, not on the order in which goroutines came.
+func (l *link) enter(ctx context.Context, what string, write bool) (draw, error) {
+	d := l.s.dice.at("store", l.p.name, what, strconv.FormatInt(int64(time.Since(l.s.start)), 10))
 	var late time.Duration
 	switch bad := l.s.trouble(); {
 	case !write && d.chance(0.002*bad):
@@ -65,9 +65,10 @@ func (l *link) enter(ctx context.Context, write bool) (draw, error) {
 	return d, nil
 }
 
-// write makes one change, with what may go wrong around it. what names the change.
-func (l *link) write(ctx context.Context, what string, stall time.Duration, f func() error) error {
-	d, err := l.enter(ctx, true)
+// write makes one change, with what may go wrong around it. what names the kind of change,
+// of what it is made to.
+func (l *link) write(ctx context.Context, what, of string, stall time.Duration, f func() error) error {
+	d, err := l.enter(ctx, what+of, true)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (l *link) fail(when string) {
 }
 
 func (l *link) Begin(ctx context.Context, op *pawl.Operation, first []byte) (standing *pawl.Standing, err error) {
-	err = l.write(ctx, "begin", 3*second, func() (err error) {
+	err = l.write(ctx, "begin", op.Key.String(), 3*second, func() (err error) {
 		if standing, err = l.Memory.Begin(ctx, op, first); err == nil && standing == nil {
 			l.s.begun(l.p, op, first)
 		}
@@ -157,7 +158,7 @@ func (l *link) Apply(ctx context.Context, c *pawl.Change) error {
 			stall = 200 * time.Millisecond
 		}
 	}
-	return l.write(ctx, "a change", stall, func() error {
+	return l.write(ctx, "a change", event(c.Entry), stall, func() error {
 		before, _ := l.Memory.Get(ctx, l.s.tenantOf(c.ID), c.ID)
 		err := l.Memory.Apply(ctx, c)
 		if err == nil {
@@ -168,7 +169,7 @@ func (l *link) Apply(ctx context.Context, c *pawl.Change) error {
 }
 
 func (l *link) Renew(ctx context.Context, id pawl.ID, token int64, lease, due time.Time) (renewed bool, err error) {
-	err = l.write(ctx, "renew", 2*l.p.opts.Lease, func() (err error) {
+	err = l.write(ctx, "renew", "", 2*l.p.opts.Lease, func() (err error) {
 		if renewed, err = l.Memory.Renew(ctx, id, token, lease, due); renewed {
 			op, _ := l.Memory.Get(ctx, l.s.tenantOf(id), id)
 			l.s.judgeHeld(op)
@@ -180,7 +181,7 @@ func (l *link) Renew(ctx context.Context, id pawl.ID, token int64, lease, due ti
 }
 
 func (l *link) Claim(ctx context.Context, c pawl.Claim) (ops []*pawl.Operation, err error) {
-	err = l.write(ctx, "claim", 2*l.p.opts.Lease, func() (err error) {
+	err = l.write(ctx, "claim", "", 2*l.p.opts.Lease, func() (err error) {
 		ops, err = l.Memory.Claim(ctx, c)
 		return err
 	})
@@ -191,21 +192,21 @@ func (l *link) Claim(ctx context.Context, c pawl.Claim) (ops []*pawl.Operation, 
 }
 
 func (l *link) Get(ctx context.Context, tenant string, id pawl.ID) (*pawl.Operation, error) {
-	if _, err := l.enter(ctx, false); err != nil {
+	if _, err := l.enter(ctx, "get", false); err != nil {
 		return nil, err
 	}
 	return l.Memory.Get(ctx, tenant, id)
 }
 
 func (l *link) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error) {
-	if _, err := l.enter(ctx, false); err != nil {
+	if _, err := l.enter(ctx, "find", false); err != nil {
 		return nil, err
 	}
 	return l.Memory.Find(ctx, q)
 }
 
 func (l *link) Now(ctx context.Context) (time.Time, error) {
-	if _, err := l.enter(ctx, false); err != nil {
+	if _, err := l.enter(ctx, "now", false); err != nil {
 		return time.Time{}, err
 	}
 	return l.Memory.Now(ctx)
