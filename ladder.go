@@ -79,13 +79,13 @@ func Next(op *Operation, now time.Time) Move {
 	}
 	if c.Probe != nil {
 		at := op.nextProbe(fastCap)
-		switch settles := c.Probe.NegativeProof || !op.Probes.Fenced.IsZero(); {
+		switch {
 		case !now.After(safe):
 			hope = true
 			if sure := safe.Add(time.Millisecond); at.After(sure) {
 				at = sure // the first moment at which absence counts
 			}
-		case settles && !now.After(safe.Add(reviewGrace)):
+		case c.Probe.NegativeProof && !now.After(safe.Add(reviewGrace)):
 			hope = true
 		case !op.Probes.Last.After(safe):
 			hope = true // however old the doubt is, the provider is asked before a person

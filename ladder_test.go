@@ -97,6 +97,7 @@ func TestLadder(t *testing.T) {
 	climb(&got, "fence that refuses later arrivals long enough", Contract{Fence: &FenceTerms{RefusesLater: true, Tombstone: 24 * time.Hour}}, lost, always("", FenceHeld, ""))
 	climb(&got, "fence with a short tombstone, no probe", Contract{Fence: &FenceTerms{RefusesLater: true, Tombstone: time.Minute}}, lost, always("", FenceHeld, ""))
 	climb(&got, "fence with a short tombstone, then a probe", Contract{Fence: &FenceTerms{RefusesLater: true, Tombstone: time.Minute}, Probe: probe}, lost, always(Absent, FenceHeld, ""))
+	climb(&got, "fence with a short tombstone, then a probe whose absence is proof", Contract{Fence: &FenceTerms{RefusesLater: true, Tombstone: time.Minute}, Probe: proof}, lost, always(Absent, FenceHeld, ""))
 	climb(&got, "fence, the probe cannot tell", Contract{Fence: &FenceTerms{RefusesLater: true, Tombstone: 24 * time.Hour}, Probe: probe}, lost, always(Inconclusive, FenceHeld, ""))
 	climb(&got, "keyed for long, the probe cannot tell", Contract{Class: Keyed, Retention: 720 * time.Hour, Probe: probe}, lost, always(Inconclusive, "", ""))
 	climb(&got, "fence finds the effect", Contract{Fence: &FenceTerms{}}, lost, always("", FenceFound, ""))

@@ -249,6 +249,9 @@ func (s *sim) judgeEnvelope(p *process, a *ask, env *pawl.Envelope, known time.T
 			s.fail("%s was told SUCCEEDED (%s) without an effect", call, env.Reason)
 			return id
 		}
+		if same := amount(a.call.Args) == amount(rec.op.Args); !same && t.intention == a.remote.intention(a.place) && env.Reason != pawl.ReasonNotYours {
+			s.fail("%s was answered with an effect of other details", call)
+		}
 		mine := rec.op.Actor == a.call.Actor || rec.op.Contract.Shared
 		switch {
 		case !mine && (env.Result != nil || env.ResultRef != ""):
@@ -265,6 +268,15 @@ func (s *sim) judgeEnvelope(p *process, a *ask, env *pawl.Envelope, known time.T
 		s.fail("%s was told %q", call, env.Status)
 	}
 	return id
+}
+
+func amount(args json.RawMessage) (n int) {
+	var a struct{ Amount *int }
+	a.Amount = &n
+	if err := json.Unmarshal(args, &a); err != nil {
+		panic(err)
+	}
+	return n
 }
 
 // person looks at what waits for one: into the ledger of the provider, once nothing can

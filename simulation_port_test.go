@@ -64,6 +64,9 @@ func (o *port) soon(d draw, long time.Duration) time.Duration {
 
 func (o *port) Send(ctx context.Context, s *pawl.Sending) pawl.Evidence {
 	op, c := s.Operation, s.Operation.Contract
+	if newest := op.Attempts[len(op.Attempts)-1]; newest.Kind != pawl.AttemptResend && time.Now().After(s.Deadline) {
+		o.s.fail("%s sends %s after the turn's deadline", o.p.name, op.ID)
+	}
 	n := strconv.Itoa(len(op.Attempts))
 	d := o.s.dice.at("send", op.Key.String(), n)
 	bad := o.s.trouble()
@@ -207,6 +210,10 @@ func (o *port) look(op *pawl.Operation, key string, at time.Time) pawl.ProbeResu
 		if hit && !e.redoes && !e.at.After(at) {
 			seen = append(seen, e)
 		}
+	}
+	if !o.contract.Probe.NegativeProof && o.s.dice.at("blind", key).chance(0.2) && len(seen) > 0 {
+		o.s.saw("effect that the probe never shows")
+		return pawl.ProbeResult{Outcome: pawl.Absent}
 	}
 	if len(seen) > 0 {
 		return found(seen[len(seen)-1], len(seen))

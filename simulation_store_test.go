@@ -259,6 +259,9 @@ func (s *sim) begun(p *process, op *pawl.Operation, first []byte) {
 	if op.Gen > 0 {
 		s.saw("new generation")
 	}
+	if most := op.Contract.MaxGenerations; op.Gen >= most {
+		s.fail("%s has generation %d, at most %d are allowed", rec.intention, op.Gen, most)
+	}
 	s.ops[op.ID] = rec
 	s.begins = append(s.begins, rec)
 	s.commit(p, rec, change{at: time.Now(), state: op.State, entry: first})
@@ -280,7 +283,13 @@ func (s *sim) commit(p *process, rec *record, c change) {
 	for _, a := range n.Attempts[len(rec.permits):] {
 		s.newest = &permit{kind: a.Kind, at: c.at, by: p.name}
 		rec.permits = append(rec.permits, s.newest)
+		if most := rec.op.Contract.MaxAttempts; len(rec.permits) > most {
+			s.fail("%s has %d permits, at most %d are allowed", rec.intention, len(rec.permits), most)
+		}
 		s.judgePermit(rec)
+	}
+	if c.before != nil && c.before.Status == pawl.Succeeded && n.Status != pawl.Succeeded {
+		s.fail("%s was SUCCEEDED and is %s", rec.intention, n.Status)
 	}
 	switch n.Status {
 	case pawl.Succeeded:

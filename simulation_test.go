@@ -27,7 +27,7 @@ var sometimes = []string{
 	"fail before", "fail after", "unreadable", "garbage", "busy", "reject", "port panicked", "port deaf",
 	"accept", "accepted work landed", "accepted work never landed", "in progress", "refused as too late", "the same state set again",
 	"refused by a fence", "fence called accepted work off", "fence let accepted work be", "fence found the effect",
-	"effect hidden by the lag", "question without an answer",
+	"effect hidden by the lag", "effect that the probe never shows", "question without an answer",
 	"crash", "store failed", "store busy", "store full", "slow read", "slow write", "write hung", "stop", "clock jump",
 	"event takeover", "event retry", "event resend", "event snapshot", "event give_back", "event no_answer", "event review", "event quiet",
 	"alarm stale_evidence", "new generation",

@@ -74,9 +74,10 @@ func (s *stepper) absent(spaced bool) {
 		return
 	}
 	switch {
+	case c.Probe == nil || !c.Probe.NegativeProof: // it may miss what exists
 	case !s.next.Probes.Fenced.IsZero():
 		s.noEffect(ReasonFenced, ByFence)
-	case c.Probe != nil && c.Probe.NegativeProof:
+	default:
 		s.noEffect(ReasonAbsent, ByProbe)
 	}
 }
