@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
 	"github.com/pawl-dev/pawl"
 )
 
@@ -72,6 +73,8 @@ type snapshot struct {
 // report, at the place of its term.
 type compiler struct {
 	*decoder
+	// expanded holds the entries that a preset was put under.
+	expanded map[*ast.MappingNode]bool
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$`)
@@ -82,6 +85,12 @@ func (c *compiler) tool(name, path string, terms toolTerms, up *upstream) *tool 
 		c.fail(path, "%q is no name for a tool: letters, digits, '_', '-', '.' and '/', at most 128", shorten(name))
 	}
 	t := &tool{terms: terms, upstream: up, line: c.at(path).line, pinned: &pinnedTools{}}
+	if c.given(path + "/use") {
+		return t // there is no such preset, so that nothing is known of the tool
+	}
+	if !c.given(path + "/request") {
+		c.fail(path, "request is missing: write one, or use a preset")
+	}
 	t.contract = c.contract(name, path, &terms)
 	c.carriers(t, path)
 	t.request = c.request(path+"/request", &terms.Request, up, inRequest, terms.Class == "read")

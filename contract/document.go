@@ -13,7 +13,8 @@ type document struct {
 }
 
 type upstreamTerms struct {
-	URL            string              `json:"url" jsonschema:"Base URL. Tools add paths to it and can reach no other host."`
+	Use            string              `json:"use,omitempty" jsonschema:"A provider whose preset holds where this upstream says nothing else, such as stripe."`
+	URL            string              `json:"url,omitempty" jsonschema:"Base URL. Tools add paths to it and can reach no other host. A preset may have one."`
 	Conventions    conventions         `json:"conventions,omitempty" jsonschema:"http accepts a status code such as 400 or 429 as proof that nothing happened; none (the default) does not."`
 	ErrorShape     expression          `json:"error_shape,omitempty" jsonschema:"CEL over response: true if an error answer has this upstream's own shape, and not that of a proxy in between."`
 	Headers        map[string]template `json:"headers,omitempty" jsonschema:"Headers of every request. Credentials only as ${env:NAME} or ${file:/path}."`
@@ -34,7 +35,8 @@ type tlsTerms struct {
 type toolTerms struct {
 	Upstream string       `json:"upstream" jsonschema:"The upstream that the tool calls."`
 	Class    class        `json:"class,omitempty" jsonschema:"What a second arrival of the same request does: read (no effect), keyed (the provider honours our key), convergent (same state), unsafe (the default)."`
-	Request  requestTerms `json:"request" jsonschema:"The request that has the effect."`
+	Use      string       `json:"use,omitempty" jsonschema:"A preset whose terms hold where this tool says nothing else, such as stripe/v1/refunds.create. null removes one of its terms."`
+	Request  requestTerms `json:"request,omitempty" jsonschema:"The request that has the effect. A preset has one."`
 	Claims   []claimTerms `json:"claims,omitempty" jsonschema:"Where the claims of this contract come from and when they were last checked."`
 
 	Effect       string `json:"effect,omitempty" jsonschema:"The effect in words, such as: refund of {amount} {currency} on order {order_id}."`

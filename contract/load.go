@@ -96,6 +96,7 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 	c := &compiler{
 		decoder: &decoder{report: r, keys: map[string]place{}, values: map[string]place{}},
 	}
+	c.presets(root)
 	var doc document
 	c.structure(root, &doc, "")
 	if c.given("/version") && doc.Version != 1 && len(r.problems) == 0 {
@@ -164,6 +165,9 @@ func (c *compiler) blocks(root *ast.MappingNode, section string) map[string]stri
 				lines = lines[:len(lines)-1]
 			}
 			blocks[key.Value] = strings.Join(lines, "\n") + "\n"
+			if m, ok := entries.Values[j].Value.(*ast.MappingNode); ok && c.expanded[m] {
+				blocks[key.Value] = written(entries.Values[j], "  ")
+			}
 			end = start.line
 		}
 	}

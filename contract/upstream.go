@@ -20,6 +20,9 @@ func (c *compiler) upstream(name, path string, terms upstreamTerms) *upstream {
 	at := path + "/url"
 	switch {
 	case terms.URL == "":
+		if !c.given(at) && !c.given(path+"/use") {
+			c.fail(path, "url is missing: write one, or use a preset that has one")
+		}
 		u = nil
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		c.fail(at, "want an absolute URL: https://api.example.com")
