@@ -1,5 +1,6 @@
 # Every target works from a fresh clone. They need Go and nothing else, except that race
-# and nightly also need a C compiler.
+# and nightly also need a C compiler, and that tests of PostgreSQL need its server: it is
+# installed where it is missing and may be, and otherwise those tests are skipped.
 
 FUZZTIME ?= 10s
 BENCHTIME ?= 1s
@@ -9,7 +10,7 @@ BENCH ?= .
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint bench fuzz nightly
+.PHONY: help demo test race lint bench fuzz nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
@@ -21,12 +22,15 @@ help: ## This list
 demo: ## Lose answers and kill workers, and watch each effect happen once
 	go run ./cmd/pawl demo
 
-test: ## Vet and test everything
+test: postgres ## Vet and test everything
 	go vet ./...
 	go test ./...
 
-race: ## Test everything under the race detector
+race: postgres ## Test everything under the race detector
 	go test -race -count=1 -timeout=30m ./...
+
+postgres:
+	@scripts/postgres
 
 lint: ## Format, vet, static analysis, and go.mod as the code needs it
 	@unformatted=$$(gofmt -l .) && test -z "$$unformatted" || { echo "run gofmt -w on: $$unformatted" >&2; exit 1; }
@@ -34,7 +38,7 @@ lint: ## Format, vet, static analysis, and go.mod as the code needs it
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
-bench: ## Run benchmarks (BENCH=pattern, BENCHTIME=1s), each beside its "bare" sibling as a ratio
+bench: postgres ## Run benchmarks (BENCH=pattern, BENCHTIME=1s), each beside its "bare" sibling as a ratio
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem ./... | awk "$$RATIOS"
 
 fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
@@ -45,7 +49,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5s "$$package" </dev/null || exit 1; \
 	done
 
-nightly: ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 5 minutes of each fuzz target
+nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...
 	go test -count=1 -timeout=60m -run '^TestSimulation$$' . -simulation.seeds 20000
 	$(MAKE) fuzz FUZZTIME=5m
