@@ -195,7 +195,7 @@ func (c *compiler) validate(t *tool, path string) {
 
 // references are the credentials that the tool's requests name.
 func (t *tool) references() []reference {
-	var refs []reference
+	refs := t.upstream.aws.references()
 	for _, r := range t.requests() {
 		for _, parts := range r.headers {
 			for _, p := range parts {

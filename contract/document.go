@@ -18,6 +18,7 @@ type upstreamTerms struct {
 	Conventions    conventions         `json:"conventions,omitempty" jsonschema:"http accepts a status code such as 400 or 429 as proof that nothing happened; none (the default) does not."`
 	ErrorShape     expression          `json:"error_shape,omitempty" jsonschema:"CEL over response: true if an error answer has this upstream's own shape, and not that of a proxy in between."`
 	Headers        map[string]template `json:"headers,omitempty" jsonschema:"Headers of every request. Credentials only as ${env:NAME} or ${file:/path}."`
+	AWS            *awsTerms           `json:"aws,omitempty" jsonschema:"Signs every request for an AWS service."`
 	TLS            *tlsTerms           `json:"tls,omitempty" jsonschema:"Certificates."`
 	Proxy          string              `json:"proxy,omitempty" jsonschema:"URL of an HTTP proxy. Proxies of the environment are not used."`
 	ConnectTimeout duration            `json:"connect_timeout,omitempty" jsonschema:"Longest wait for a connection."`

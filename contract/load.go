@@ -107,7 +107,7 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 	for _, n := range slices.Sorted(maps.Keys(doc.Upstreams)) {
 		f.upstreams[n] = c.upstream(n, member("/upstreams", n), doc.Upstreams[n])
 		if today != nil {
-			f.upstreams[n].headers = today.headers
+			f.upstreams[n].headers, f.upstreams[n].aws = today.headers, today.aws
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(doc.Tools)) {

@@ -67,6 +67,9 @@ func (t *tool) Send(ctx context.Context, s *pawl.Sending) pawl.Evidence {
 		return unsent("credential", err)
 	}
 	own.lateHeadersTo(req.Header, s)
+	if err := own.upstream.aws.sign(ctx, req, own.wire.vault); err != nil {
+		return unsent("credential", err)
+	}
 	req.ExpectContinue = own.terms.ExpectContinue
 	o := own.wire.transport.Attempt(ctx, req)
 	ev := evidence.Classify(o, own.evidenceRules(subject), s.Attempt)
@@ -169,6 +172,9 @@ func (t *tool) ask(ctx context.Context, r *request, s *subject) (*evidence.Respo
 	}
 	if req.Header.Get("Cache-Control") == "" {
 		req.Header.Set("Cache-Control", "no-cache") // a state of the past settles nothing
+	}
+	if err := t.upstream.aws.sign(ctx, req, t.wire.vault); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.contract.WithDefaults().Timeout)
 	defer cancel()

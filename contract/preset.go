@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"io/fs"
@@ -238,9 +239,11 @@ func writeScalar(b *strings.Builder, n ast.Node) {
 		b.WriteString(n.GetToken().Value)
 		return
 	}
-	quoted, err := json.Marshal(text)
-	if err != nil {
+	var quoted bytes.Buffer
+	enc := json.NewEncoder(&quoted)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
 		panic("contract: " + err.Error()) // a string always marshals
 	}
-	b.Write(quoted)
+	b.WriteString(strings.TrimSpace(quoted.String()))
 }

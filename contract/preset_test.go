@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,16 +21,71 @@ func TestPresets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			provider, _, _ := strings.Cut(name, "/")
-			f := mustParse(t, "version: 1\nupstreams:\n  there: {use: "+provider+"}\ntools:\n  it:\n    use: "+name+"\n    upstream: there\n", nil)
+			upstream := "{use: " + provider + "}"
+			if presetEntries(provider, "upstream") == nil {
+				upstream = "{url: https://api.example.com}"
+			}
+			f := mustParse(t, "version: 1\nupstreams:\n  there: "+upstream+"\ntools:\n  it:\n    use: "+name+"\n    upstream: there\n", nil)
 			first := f.tools[0].contract
 			again := mustParse(t, first.Source, nil).tools[0].contract
 			if again.Source != first.Source {
 				t.Errorf("read again, the kept text became\n%s\nwant\n%s", again.Source, first.Source)
 			}
-			if strings.Contains(first.Source, "use") {
+			if strings.Contains(first.Source, "use:") || strings.Contains(first.Source, `"use"`) {
 				t.Errorf("the kept text is not complete in itself:\n%s", first.Source)
 			}
 		})
+	}
+}
+
+// TestPresetClaims holds each preset to its sources, and each retention and lag, on which
+// sends depend, to a claim.
+func TestPresetClaims(t *testing.T) {
+	t.Parallel()
+	for _, name := range Presets() {
+		d := declaredBy(t, name)
+		if len(d.Claims) == 0 {
+			t.Errorf("%s makes no claims", name)
+		}
+		for _, c := range d.Claims {
+			if c.VerifiedOn == "" || c.Source == "" && !strings.Contains(c.Claim, "is ours") {
+				t.Errorf("%s: the claim %q has no source or no day", name, c.Claim)
+			}
+		}
+		for _, term := range d.Terms {
+			text := map[string]string{"retention": shortClaim(term.Value), "probe.negative_proof": "absen", "fence": "refuse"}[term.Name]
+			if !slices.ContainsFunc(d.Claims, func(c Claim) bool { return strings.Contains(c.Claim, text) }) {
+				t.Errorf("%s declares %s %s and no claim speaks of %q", name, term.Name, term.Value, text)
+			}
+		}
+	}
+}
+
+// shortClaim is the number in a duration, which a claim about it has too.
+func shortClaim(duration string) string { return strings.TrimRight(duration, "dhms") }
+
+func declaredBy(t *testing.T, name string) Declared {
+	t.Helper()
+	provider, _, _ := strings.Cut(name, "/")
+	src := "version: 1\nupstreams:\n  there: {use: " + provider + ", url: https://api.example.com}\ntools:\n  it:\n    use: " + name + "\n    upstream: there\n"
+	if presetEntries(provider, "upstream") == nil {
+		src = strings.Replace(src, "use: "+provider+", ", "", 1)
+	}
+	return Declarations(mustParse(t, src, nil))[0]
+}
+
+func TestPresetPageIsCurrent(t *testing.T) {
+	t.Parallel()
+	want, err := PresetPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../docs/presets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/presets.md is not what the presets say: run go generate ./contract")
 	}
 }
 

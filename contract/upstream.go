@@ -12,6 +12,7 @@ type upstream struct {
 	terms   upstreamTerms
 	url     *url.URL
 	headers map[string][]part
+	aws     *awsSigner
 }
 
 func (c *compiler) upstream(name, path string, terms upstreamTerms) *upstream {
@@ -40,6 +41,7 @@ func (c *compiler) upstream(name, path string, terms upstreamTerms) *upstream {
 	if up.url = u; u == nil {
 		up.url = &url.URL{Scheme: "https", Host: "invalid.invalid"}
 	}
+	up.aws = c.aws(path+"/aws", terms.AWS)
 	c.headers(path+"/headers", terms.Headers, inRequest, up.headers)
 	for name, parts := range up.headers {
 		if slices.ContainsFunc(parts, func(p part) bool { return p.expr != nil }) {

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +19,8 @@ type linted struct {
 	OK       bool               `json:"ok"`
 	Problems []problem          `json:"problems"`
 	Findings []contract.Finding `json:"findings"`
+	// Tools is what is declared about each tool with effects, and what is unknown.
+	Tools []contract.Declared `json:"tools"`
 }
 
 type problem struct {
@@ -31,7 +35,9 @@ func newLint() *cobra.Command {
 		Use:   "lint FILE",
 		Short: "Check a contract file and explain its weaknesses",
 		Long: `Check a contract file. Problems must be changed before the file can be used.
-Weaknesses are explained with what they cost, and do not change the exit code.`,
+Weaknesses are explained with what they cost, and do not change the exit code.
+Then each tool's terms are listed: what is declared, by a preset too, and what is
+unknown, which never permits a send.`,
 		Example: "  pawl lint pawl.yaml",
 		Args:    oneArg("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -41,7 +47,7 @@ Weaknesses are explained with what they cost, and do not change the exit code.`,
 			if err != nil && !errors.As(err, &invalid) {
 				return err
 			}
-			l := linted{File: args[0], OK: err == nil, Problems: []problem{}, Findings: []contract.Finding{}}
+			l := linted{File: args[0], OK: err == nil, Problems: []problem{}, Findings: []contract.Finding{}, Tools: []contract.Declared{}}
 			if invalid != nil {
 				for _, p := range invalid.Problems {
 					l.Problems = append(l.Problems, problem{p.Line, p.Column, p.Message})
@@ -49,6 +55,7 @@ Weaknesses are explained with what they cost, and do not change the exit code.`,
 			} else {
 				defer file.Close()
 				l.Findings = append(l.Findings, contract.Lint(file)...)
+				l.Tools = contract.Declarations(file)
 			}
 			if asJSON {
 				if err := writeJSON(out, l); err != nil {
@@ -106,5 +113,43 @@ func writeLint(out *terminal.Screen, l *linted, invalid *contract.InvalidError) 
 	}
 	if len(l.Findings) == 0 {
 		out.Line(terminal.Escape(l.File), ": ", out.Paint(terminal.Green, "no weakness found"))
+	}
+	for _, d := range l.Tools {
+		writeDeclared(out, &d)
+	}
+}
+
+// writeDeclared lists what is declared about a tool. Long expressions are left to the file.
+func writeDeclared(out *terminal.Screen, d *contract.Declared) {
+	var known, sources []string
+	for _, t := range d.Terms {
+		if len(t.Value) <= 40 {
+			known = append(known, t.Name+": "+t.Value)
+		} else {
+			known = append(known, t.Name)
+		}
+	}
+	for _, c := range d.Claims {
+		source := c.Source
+		if c.VerifiedOn != "" {
+			source += " (" + c.VerifiedOn + ")"
+		}
+		if c.Source != "" && !slices.Contains(sources, source) {
+			sources = append(sources, source)
+		}
+	}
+	out.Line()
+	out.Line(out.Paint(terminal.Bold, terminal.Escape(d.Tool)), ", ", string(d.Class))
+	for _, row := range []struct {
+		name   string
+		values []string
+	}{{"declared", known}, {"unknown", d.Unknown}, {"sources", sources}} {
+		for i, line := range terminal.Wrap(terminal.Escape(strings.Join(row.values, ", ")), out.Width()-12) {
+			name := row.name
+			if i > 0 {
+				name = ""
+			}
+			out.Line(fmt.Sprintf("  %-10s", name), line)
+		}
 	}
 }
