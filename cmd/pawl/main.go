@@ -15,9 +15,12 @@
 //	serve           {url}
 //	token new       {token, line}
 //	demo            {scenes: [{name, effects, expected_effects, status, settled_by, envelope}], ok}
+//	drill retail    {domain, faults, seed, tasks, daemons, kills, tools: [FIGURES], total: FIGURES,
+//	                differ: [{task, what: [TEXT]}], took_ms, ok}
 //	version         {version, go, revision, os, arch}
 //
-// Times are RFC 3339 in UTC. OPERATION and ENTRY are described where they are defined.
+// Times are RFC 3339 in UTC. OPERATION, ENTRY and FIGURES are described where they are
+// defined; a drill says what its figures mean in docs/drill.md.
 //
 // Exit codes: 0 SUCCEEDED, or the command did what it says; 1 an error; 2 wrong use; 3
 // FAILED_NO_EFFECT, which refused calls are too, or COMPENSATED; 8 still PREPARED, PENDING
@@ -139,7 +142,7 @@ Exit codes: 0 SUCCEEDED or ok, 1 error, 2 wrong use, 3 FAILED_NO_EFFECT,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 	}
-	root.AddCommand(newDemo(), newCall(), newOps(), newSettle(), newSweep(), newServe(), newToken(), newKey(), newLint(), newSandbox(), newRestore(), newPrompt(), newVersion())
+	root.AddCommand(newDemo(), newDrill(), newCall(), newOps(), newSettle(), newSweep(), newServe(), newToken(), newKey(), newLint(), newSandbox(), newRestore(), newPrompt(), newVersion())
 	root.SetUsageTemplate(usageTemplate)
 	mark(root)
 	return root

@@ -23,7 +23,7 @@ func newServe() *cobra.Command {
 	var at place
 	var listen, tokens string
 	var hosts []string
-	var grace time.Duration
+	var grace, lease time.Duration
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "serve",
@@ -39,7 +39,7 @@ token new' makes them. /openapi.json describes the API. The log is JSON on stder
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			s, err := server.Open(c.Context(), &server.Options{
 				Config: at.config, Store: at.store, Tokens: tokens, AllowedHosts: hosts, Grace: grace,
-				Executor: pawl.Options{Log: slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))},
+				Executor: pawl.Options{Lease: lease, Log: slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))},
 			})
 			if err != nil {
 				return err
@@ -72,6 +72,7 @@ token new' makes them. /openapi.json describes the API. The log is JSON on stder
 	f.StringVar(&listen, "listen", "127.0.0.1:7295", "address to listen on; port 0 picks a free one")
 	f.StringVar(&tokens, "tokens", "", "file of those who may use it; see 'pawl token new'")
 	f.StringSliceVar(&hosts, "allowed-host", nil, "name under which it may be called beside localhost, such as pawl.internal")
+	timeFlag(c, &lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
 	timeFlag(c, &grace, "grace", 20*time.Second, "longest time to end in")
 	jsonFlag(c, &asJSON)
 	return c
