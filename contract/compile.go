@@ -65,8 +65,9 @@ type fence struct {
 }
 
 type snapshot struct {
-	request *request
-	result  *program
+	request        *request
+	result, absent *program
+	errorShape     *program // of the tool
 }
 
 // compiler turns the terms of one file into tools. Every fault goes to the decoder's

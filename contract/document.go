@@ -145,6 +145,7 @@ type fenceTerms struct {
 type snapshotTerms struct {
 	Request requestTerms `json:"request" jsonschema:"The read."`
 	Result  expression   `json:"result,omitempty" jsonschema:"CEL over response: the state. Default: response.body."`
+	Absent  expression   `json:"absent,omitempty" jsonschema:"CEL over response: an answer other than 2xx that means that nothing was there, such as response.status == 404. before is null then."`
 }
 
 type noEffectTerm struct {

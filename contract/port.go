@@ -191,7 +191,7 @@ func complete(status int) bool {
 	return 200 <= status && status < 300
 }
 
-// Snapshot reads the state before the first attempt.
+// Snapshot reads the state before the first attempt. It is null where nothing was there.
 func (t *tool) Snapshot(ctx context.Context, inv *pawl.Invocation) (json.RawMessage, error) {
 	if t.before == nil {
 		return nil, errors.New("the contract declares no snapshot")
@@ -204,6 +204,12 @@ func (t *tool) Snapshot(ctx context.Context, inv *pawl.Invocation) (json.RawMess
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
+	switch gone, err := t.before.isAbsent(s.answered(res), res); {
+	case err != nil:
+		return nil, err
+	case gone:
+		return json.RawMessage("null"), nil
+	}
 	if !complete(res.Status) {
 		return nil, fmt.Errorf("snapshot: status %d: %w", res.Status, errRead)
 	}
@@ -215,4 +221,19 @@ func (t *tool) Snapshot(ctx context.Context, inv *pawl.Invocation) (json.RawMess
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	return pawl.AppendJSON(nil, v)
+}
+
+// isAbsent reports whether an answer says that nothing was there. It counts under the same
+// conditions as that of a probe.
+func (b *snapshot) isAbsent(vars map[string]any, res *evidence.Response) (bool, error) {
+	if b.absent == nil || res.Page() || !speaks(res.Status) {
+		return false, nil
+	}
+	if gone, err := b.absent.holds(vars); !gone || err != nil {
+		return false, nil
+	}
+	if err := fromUpstream(b.errorShape, vars, res); err != nil {
+		return false, fmt.Errorf("snapshot: status %d: %w", res.Status, err)
+	}
+	return true, nil
 }

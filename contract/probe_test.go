@@ -219,6 +219,42 @@ probe:
 	}
 }
 
+// What is not there has a state too. Only the upstream's own word counts, as for a probe.
+func TestSnapshotOfNothing(t *testing.T) {
+	t.Parallel()
+	const terms = `
+identity: [id]
+request: {method: PUT, path: "/orders/{args.id}", body: args}
+snapshot:
+  request: {path: "/orders/{args.id}"}
+  absent: response.status == 404
+`
+	p := answering(t, 200, `{}`)
+	tool := setup(t, p.URL, terms, nil)
+	op := begin(t, tool, `{"id":"o1"}`)
+	c := tool.Contract.WithDefaults()
+	id, err := pawl.Identify(&c, &pawl.Call{Tool: "t", Args: op.Args, Run: "r", Step: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []struct {
+		status     int
+		body, want string
+	}{
+		{404, `{"error":"no such order"}`, "null"},
+		{404, `not here`, ""},
+		{404, `<html>not here</html>`, ""},
+		{410, `{"error":"no such order"}`, ""},
+		{200, `{"zip":"A1"}`, `{"zip":"A1"}`},
+	} {
+		p.answer = func(w http.ResponseWriter, _ *received) { w.WriteHeader(k.status); io.WriteString(w, k.body) }
+		before, err := tool.Port.(pawl.Snapshotter).Snapshot(t.Context(), invocationOf(op, id))
+		if string(before) != k.want && err == nil || (err == nil) != (k.want != "") {
+			t.Errorf("%d %s: got %s, %v, want %q", k.status, k.body, before, err, k.want)
+		}
+	}
+}
+
 func TestFence(t *testing.T) {
 	t.Parallel()
 	const terms = `

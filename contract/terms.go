@@ -101,6 +101,7 @@ func (c *compiler) reconciliation(t *tool, path string) {
 		t.before = &snapshot{
 			request: c.request(at+"/request", &s.Request, t.upstream, inRequest, true),
 			result:  c.expression(at+"/result", s.Result, inAnswer, nil),
+			absent:  c.predicate(at+"/absent", s.Absent, inAnswer), errorShape: t.rules.errorShape,
 		}
 		c.readsOnly(at+"/request", &s.Request)
 	}
