@@ -1,0 +1,174 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-dev/pawl"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 1000
+)
+
+// Find lists operations, newest first by their ids. A row that fails its check, or whose
+// contract does, is listed as UNKNOWN with reason row_refused, and told to
+// Options.OnCorrupt.
+func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error) {
+	l, err := newListing(q)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: find: %w", err)
+	}
+	ask := l.statement(db.opts.Schema)
+	var rows []*row
+	err = db.read(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
+		found, err := exchange(ctx, c, ask)
+		if err != nil {
+			return err
+		}
+		rows = rows[:0]
+		for _, r := range found[0].rows {
+			rows = append(rows, scan(&values{row: r}))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	ops := make([]*pawl.Operation, len(rows))
+	for i, r := range rows {
+		ops[i], err = db.operation(ctx, r)
+		if errors.Is(err, pawl.ErrCorrupt) {
+			db.opts.OnCorrupt(r.id, fmt.Errorf("find: %w", err))
+			ops[i] = r.refused()
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return ops, nil
+}
+
+// listing is the statement for one query. Where an index holds few rows that match, all of
+// them are taken from it before anything else is looked at, whatever the planner thinks of
+// the order and the limit; otherwise the newest rows are read, lane by lane.
+type listing struct {
+	few    string   // a condition on few rows of intents i or states s
+	of     string   // the table of few, with its alias
+	where  []string // further conditions on intents i and states s
+	lanes  []string // conditions on the lanes l; none means all lanes
+	failed bool     // the lanes have an index of their own for what is asked for
+	limit  int64
+
+	params *tuple
+	oids   []uint32
+}
+
+func newListing(q pawl.Query) (*listing, error) {
+	l := &listing{limit: int64(q.Limit), params: newTuple(10)}
+	if q.Limit <= 0 {
+		l.limit = defaultLimit
+	}
+	l.limit = min(l.limit, maxLimit)
+	if q.Key != "" {
+		key, err := hex.DecodeString(q.Key)
+		if err != nil || len(key) != 16 {
+			return nil, fmt.Errorf("key: want 32 hex digits, got %d characters", len(q.Key))
+		}
+		l.index("intents i", "i.key = "+l.uuid([16]byte(key)))
+	}
+	if claimed(q.IdentityClaim) {
+		l.index("intents i", "i.identity_claim = "+l.uuid(q.IdentityClaim))
+	}
+	if q.Ref != "" {
+		l.index("states s", "s.ref = "+l.text(q.Ref))
+	}
+	if q.Run != "" {
+		l.index("intents i", "i.run = "+l.text(q.Run)+" AND i.run <> ''")
+	}
+	if q.Review {
+		l.index("states s", "s.review IS NOT NULL")
+	}
+	if q.Open {
+		l.index("states s", "s.open AND (s.open OR s.due IS NOT NULL)")
+	}
+	switch q.Status {
+	case "":
+	case pawl.Prepared, pawl.Pending, pawl.Unknown:
+		l.index("states s", "s.status = "+l.text(string(q.Status))+" AND s.open AND (s.open OR s.due IS NOT NULL)")
+	case pawl.FailedNoEffect, pawl.Compensated:
+		l.failed = true
+		l.where = append(l.where, "s.status = "+l.text(string(q.Status)), "(s.status = 'FAILED_NO_EFFECT' OR s.status = 'COMPENSATED')")
+	case pawl.Succeeded:
+		l.where = append(l.where, "s.status = "+l.text(string(q.Status)))
+	default:
+		return nil, fmt.Errorf("status: there is no %q", q.Status)
+	}
+	if q.Before != (pawl.ID{}) {
+		l.where = append(l.where, "i.id < "+l.uuid(q.Before))
+	}
+	if !q.AllTenants {
+		l.lanes = append(l.lanes, "l.tenant = "+l.text(q.Tenant))
+	}
+	if q.Tool != "" {
+		l.lanes = append(l.lanes, "l.tool = "+l.text(q.Tool))
+	}
+	return l, nil
+}
+
+// param adds a parameter and returns its place.
+func (l *listing) param(k kind) string {
+	l.oids = append(l.oids, k.oid)
+	return fmt.Sprintf("$%d", len(l.oids))
+}
+
+func (l *listing) uuid(v [16]byte) string {
+	l.params.uuid(v)
+	return l.param(kindUUID)
+}
+
+func (l *listing) text(v string) string {
+	l.params.name(v)
+	return l.param(kindText)
+}
+
+// index adds a condition that few rows of a table meet. The first one decides.
+func (l *listing) index(table, condition string) {
+	if l.of == "" {
+		l.of, l.few = table, condition
+		return
+	}
+	l.where = append(l.where, condition)
+}
+
+// statement selects the ids of the newest operations first and reads those rows alone.
+func (l *listing) statement(schema string) statement {
+	where := func(conditions ...string) string { return strings.Join(append(conditions, l.where...), " AND ") }
+	var newest string
+	switch {
+	case l.of != "":
+		alias := l.of[len(l.of)-1:]
+		newest = "WITH few AS MATERIALIZED (SELECT " + alias + ".id FROM {schema}." + l.of + " WHERE " + l.few + ") " +
+			"SELECT few.id FROM few JOIN {schema}.intents i ON i.id = few.id JOIN {schema}.states s ON s.id = few.id JOIN {schema}.lanes l ON l.lane = i.lane" +
+			" WHERE " + where(append([]string{"true"}, l.lanes...)...) + " ORDER BY few.id DESC LIMIT {limit}"
+	case len(l.lanes) == 0 && !l.failed:
+		newest = "SELECT i.id FROM {schema}.intents i JOIN {schema}.states s ON s.id = i.id WHERE " + where("true") + " ORDER BY i.id DESC LIMIT {limit}"
+	default:
+		from, of := "{schema}.intents i JOIN {schema}.states s ON s.id = i.id", "i"
+		if l.failed {
+			from, of = "{schema}.states s JOIN {schema}.intents i ON i.id = s.id", "s"
+		}
+		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT " + of + ".id FROM " + from +
+			" WHERE " + where(of+".lane = l.lane") + " ORDER BY " + of + ".id DESC LIMIT {limit}) n" +
+			" WHERE " + strings.Join(append([]string{"true"}, l.lanes...), " AND ") + " ORDER BY n.id DESC LIMIT {limit}"
+	}
+	l.params.int(l.limit)
+	sql := strings.NewReplacer("{limit}", l.param(kindInt), "{schema}", schema).Replace(
+		"SELECT " + columns + " FROM (" + newest + ") f JOIN " + sources + " ON i.id = f.id ORDER BY i.id DESC")
+	return statement{sql, l.params.values, l.oids}
+}
