@@ -79,12 +79,12 @@ func Next(op *Operation, now time.Time) Move {
 	}
 	if c.Probe != nil {
 		at := op.nextProbe(fastCap)
+		if sure := safe.Add(time.Millisecond); !op.Probes.Last.After(safe) && at.After(sure) {
+			at = sure // the first moment at which absence counts
+		}
 		switch {
 		case !now.After(safe):
 			hope = true
-			if sure := safe.Add(time.Millisecond); at.After(sure) {
-				at = sure // the first moment at which absence counts
-			}
 		case c.Probe.NegativeProof && !now.After(safe.Add(reviewGrace)):
 			hope = true
 		case !op.Probes.Last.After(safe):

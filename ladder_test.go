@@ -32,6 +32,10 @@ func climb(out *bytes.Buffer, name string, c Contract, first Evidence, provider 
 		}
 		if m.At.After(now) {
 			now = m.At
+			// Whoever waits for a move asks again when its time has come.
+			if due := Next(op, now); due.At.After(now) {
+				panic(fmt.Sprintf("%s: %s is due at +%s and then again later, at +%s", name, m.Kind, now.Sub(t0), due.At.Sub(t0)))
+			}
 		}
 		p, f, a := provider(m, n)
 		e := &Event{At: now, Asked: now, By: "test", Token: 1}
