@@ -44,9 +44,8 @@ func (o *Options) withDefaults() Options {
 type File struct {
 	// Name is what problems and findings call it.
 	Name string
-	// Store is the path or URL of the operations' store, or empty.
-	Store string
 
+	store         []part
 	options       Options
 	vault         *vault
 	upstreams     map[string]*upstream
@@ -102,7 +101,7 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 	if c.given("/version") && doc.Version != 1 && len(r.problems) == 0 {
 		c.fail("/version", "this pawl reads version 1")
 	}
-	f := &File{Name: name, Store: doc.Store, options: options, vault: &vault{options.Getenv, options.ReadFile}, upstreams: map[string]*upstream{}, wires: map[string]*wire{}}
+	f := &File{Name: name, store: c.store(doc.Store), options: options, vault: &vault{options.Getenv, options.ReadFile}, upstreams: map[string]*upstream{}, wires: map[string]*wire{}}
 	c.secrets(f, doc.KeySecret)
 	for _, n := range slices.Sorted(maps.Keys(doc.Upstreams)) {
 		f.upstreams[n] = c.upstream(n, member("/upstreams", n), doc.Upstreams[n])

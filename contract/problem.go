@@ -117,7 +117,7 @@ func (r *report) err() error {
 
 var (
 	secretKey   = regexp.MustCompile(`(?i)^(\s*(?:-\s*)?["']?[\w-]*(?:authorization|cookie|secret|password|passwd|token|credential|api[-_]?key|apikey|access[-_]?key|signature)[\w-]*["']?\s*:\s*)(.+)$`)
-	secretValue = regexp.MustCompile(`(?i)\b(bearer|basic|token)\s+[^\s"'$]+|\b(sk|pk|rk|ghp|gho|xox[a-z])[-_][A-Za-z0-9_-]{8,}|//[^/\s"'@]*:[^/\s"'@]*@`)
+	secretValue = regexp.MustCompile(`(?i)\b(bearer|basic|token)\s+[^\s"'$]+|\b(sk|pk|rk|ghp|gho|xox[a-z])[-_][A-Za-z0-9_-]{8,}|//[^/\s"'@]*:[^/\s"'@]*@|\bpassword=[^\s"'&]+`)
 	references  = regexp.MustCompile(`\$\{(?:env|file):[^}]*\}`)
 )
 

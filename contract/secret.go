@@ -147,6 +147,9 @@ func (f *File) CheckSecrets() error {
 	if _, err := f.KeySecrets(); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := f.Store(); err != nil {
+		errs = append(errs, err)
+	}
 	var seen []reference
 	for _, t := range f.tools {
 		for _, r := range t.references() {

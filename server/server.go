@@ -2,7 +2,7 @@
 // store that the file names, makes an executor with the file's key secrets, registers the
 // file's tools and serves the HTTP API. It is the only place that wires these parts together.
 //
-//	pawl.yaml ──▶ contract.File ──▶ tools ──▶ pawl.Executor ◀── store (sqlite)
+//	pawl.yaml ──▶ contract.File ──▶ tools ──▶ pawl.Executor ◀── store (sqlite, postgres)
 //	tokens ──▶ api ──────────────────────────────▲
 package server
 
@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
 )
 
@@ -25,11 +26,14 @@ import (
 type Options struct {
 	// Config is the path of the contract file; default "pawl.yaml".
 	Config string
-	// Store is the path of the SQLite file; default what the contract file says, and
-	// "pawl.db" beside it where it says nothing. A path in the file is relative to it.
+	// Store is the path of the SQLite file, or the postgres:// URL of the database; default
+	// what the contract file says, and "pawl.db" beside it where it says nothing. A path in
+	// the file is relative to it.
 	Store string
-	// SQLite is how the store is opened; nil means sqlite's defaults.
-	SQLite *sqlite.Options
+	// SQLite and Postgres are how the store is opened; nil means the defaults. Postgres.Log
+	// is by default the executor's.
+	SQLite   *sqlite.Options
+	Postgres *postgres.Options
 	// Contract is how the contract file is read.
 	Contract *contract.Options
 	// Executor is how calls are executed. Its Secrets are replaced by the file's. Its Log is

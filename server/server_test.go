@@ -105,7 +105,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"no tool", "version: 1\ntools:\n  refund: {}\n", nil, "pawl.yaml:3:"},
 		{"secret", strings.Replace(sound, "url: http://127.0.0.1:9", "url: http://127.0.0.1:9\n    headers: { Authorization: \"Bearer ${env:PAWL_TEST_NOT_SET}\" }", 1), contract.ErrSecret, "PAWL_TEST_NOT_SET"},
 		{"key secret", "key_secret: [{ id: s1, value: \"${env:PAWL_TEST_NOT_SET}\" }]\n" + sound, contract.ErrSecret, "PAWL_TEST_NOT_SET"},
-		{"url", strings.Replace(sound, "data/ops.db", "postgres://ana:hunter2@db/x", 1), nil, "postgres:// URLs"},
+		{"url", strings.Replace(sound, "data/ops.db", "mysql://db/x", 1), nil, "mysql:// URLs"},
+		{"password", strings.Replace(sound, "data/ops.db", "postgres://ana:hunter2@db/x", 1), nil, "never written into the file"},
 		{"no folder", strings.Replace(sound, "data/ops.db", "nowhere/ops.db", 1), os.ErrNotExist, "open store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,21 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
 )
 
-// ErrRecovery: the store's file is not the one that was last used, so it may lack what
-// had been acknowledged, or have a living twin. Nothing may be sent from it before a person
-// has said that this copy is the one that lives.
+// ErrRecovery: the store is not where it was last used, so it may lack what had been
+// acknowledged, or have a living twin. Nothing may be sent from it before a person has said
+// that this copy is the one that lives.
 var ErrRecovery = errors.New("store needs a person's word")
 
+// ErrNoStore and ErrForeign are those of the stores: there is none, and the place is
+// another program's.
+var (
+	ErrNoStore = errors.New("there is no store")
+	ErrForeign = errors.New("the store's place is another program's")
+)
+
 // StoreError: the store at Path could not be opened. Err is why: one of pawl's errors of a
-// store, sqlite.ErrNoStore, sqlite.ErrForeign, ErrRecovery, or the file system's.
+// store, ErrNoStore, ErrForeign, ErrRecovery, or the file system's. A URL is told without
+// its password.
 type StoreError struct {
 	Path string
 	Err  error
@@ -26,8 +36,8 @@ type StoreError struct {
 
 // Error says what could not be opened and why.
 func (e *StoreError) Error() string {
-	if errors.Is(e.Err, sqlite.ErrNoStore) {
-		return fmt.Sprintf("%v at %q", sqlite.ErrNoStore, e.Path)
+	if errors.Is(e, ErrNoStore) {
+		return fmt.Sprintf("%v at %q", ErrNoStore, e.Path)
 	}
 	return "open store: " + e.Err.Error()
 }
@@ -35,67 +45,120 @@ func (e *StoreError) Error() string {
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
+// Is reports whether the cause is one that each store has under a name of its own.
+func (e *StoreError) Is(target error) bool {
+	switch target {
+	case ErrNoStore:
+		return errors.Is(e.Err, sqlite.ErrNoStore) || errors.Is(e.Err, postgres.ErrNoStore)
+	case ErrForeign:
+		return errors.Is(e.Err, sqlite.ErrForeign) || errors.Is(e.Err, postgres.ErrForeign)
+	}
+	return false
+}
+
+// A Store knows whether it is where it was last used.
+type Store interface {
+	pawl.Store
+	// Recovery says why the store may lack what was acknowledged, or have a living twin; nil
+	// means that it is where it was last used.
+	Recovery() error
+	// Confirm records that this copy is the one that lives.
+	Confirm(ctx context.Context) error
+}
+
 // OpenStore opens the store alone, to look at operations and to settle them. It reads the
-// contract file only for the store's path, and not at all where Options.Store is given.
-// Unlike Open it accepts a store that is not the one last used; Recovery says so.
-func OpenStore(ctx context.Context, o *Options) (*sqlite.DB, error) {
+// contract file only for the store's place, and not at all where Options.Store is given.
+// Unlike Open it accepts a store that is not where it was last used; Recovery says so.
+func OpenStore(ctx context.Context, o *Options) (Store, error) {
 	opts := o.withDefaults()
 	if opts.Store != "" {
-		return openPath(ctx, opts.Store, opts.SQLite)
+		return openAt(ctx, opts.Store, &opts)
 	}
 	file, err := contract.Load(opts.Config, opts.Contract)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	path, err := pathFor(file, &opts)
+	at, err := placeFor(file, &opts)
 	if err != nil {
 		return nil, err
 	}
-	return openPath(ctx, path, opts.SQLite)
+	return openAt(ctx, at, &opts)
 }
 
 // openFor opens the store that an executor of the file may send from.
 func openFor(ctx context.Context, file *contract.File, o *Options) (pawl.Store, error) {
-	path, err := pathFor(file, o)
+	at, err := placeFor(file, o)
 	if err != nil {
 		return nil, err
 	}
-	db, err := openPath(ctx, path, o.SQLite)
+	store, err := openAt(ctx, at, o)
 	if err != nil {
 		return nil, err
 	}
-	if why := db.Recovery(); why != nil {
-		return nil, errors.Join(&StoreError{path, fmt.Errorf("%w: %w", ErrRecovery, why)}, db.Close())
+	if why := store.Recovery(); why != nil {
+		return nil, errors.Join(&StoreError{shown(at), fmt.Errorf("%w: %w", ErrRecovery, why)}, store.Close())
 	}
-	return db, nil
+	return store, nil
 }
 
-// pathFor is the path of the store of a contract file.
-func pathFor(file *contract.File, o *Options) (string, error) {
-	path := o.Store
-	if path == "" {
-		path = file.Store
-		if path == "" {
-			path = "pawl.db"
-		}
-		if !filepath.IsAbs(path) && !strings.Contains(path, "://") {
-			path = filepath.Join(filepath.Dir(o.Config), path)
-		}
+// placeFor is the path or URL of the store of a contract file.
+func placeFor(file *contract.File, o *Options) (string, error) {
+	if o.Store != "" {
+		return o.Store, nil
 	}
-	if scheme, _, isURL := strings.Cut(path, "://"); isURL {
-		return "", fmt.Errorf("%s: store: there is no store for %s:// URLs: write the path of an SQLite file", o.Config, scheme)
-	}
-	return path, nil
-}
-
-func openPath(ctx context.Context, path string, o *sqlite.Options) (*sqlite.DB, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, &StoreError{path, err}
-	}
-	db, err := sqlite.Open(path, o)
+	at, err := file.Store()
 	if err != nil {
-		return nil, &StoreError{path, err}
+		return "", fmt.Errorf("%s: %w", o.Config, err)
 	}
-	return db, nil
+	if at == "" {
+		at = "pawl.db"
+	}
+	if !filepath.IsAbs(at) && !strings.Contains(at, "://") {
+		at = filepath.Join(filepath.Dir(o.Config), at)
+	}
+	return at, nil
+}
+
+// openAt opens the store of the kind that its place names.
+func openAt(ctx context.Context, at string, o *Options) (store Store, err error) {
+	scheme, _, isURL := strings.Cut(at, "://")
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case !isURL:
+		store, err = sqlite.Open(at, o.SQLite)
+	case scheme == "postgres", scheme == "postgresql":
+		var opts postgres.Options
+		if o.Postgres != nil {
+			opts = *o.Postgres
+		}
+		if opts.Log == nil {
+			opts.Log = o.Executor.Log
+		}
+		store, err = postgres.Open(ctx, at, &opts)
+	default:
+		err = fmt.Errorf("there is no store for %s:// URLs: write the path of an SQLite file, or a postgres:// URL", scheme)
+	}
+	if err != nil {
+		return nil, &StoreError{shown(at), err}
+	}
+	return store, nil
+}
+
+// shown is a place without its password.
+func shown(at string) string {
+	if !strings.Contains(at, "://") {
+		return at
+	}
+	u, err := url.Parse(at)
+	if err != nil {
+		return "the URL of the store"
+	}
+	q := u.Query()
+	for _, secret := range []string{"password", "sslpassword"} {
+		q.Del(secret)
+	}
+	u.RawQuery = q.Encode()
+	return u.Redacted()
 }

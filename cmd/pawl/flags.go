@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
+	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/server"
 	"github.com/pawl-dev/pawl/sqlite"
 )
@@ -24,20 +26,20 @@ type place struct{ config, store string }
 
 func (p *place) flags(c *cobra.Command) {
 	c.Flags().StringVarP(&p.config, "config", "c", "pawl.yaml", "contract file")
-	c.Flags().StringVar(&p.store, "store", "", "SQLite file to use instead of the one that the contract file names")
+	c.Flags().StringVar(&p.store, "store", "", "SQLite file, or postgres:// URL, to use instead of the store that the contract file names")
 }
 
 // options are those of a process that writes little: it does not grow the store's log to
 // the size that a busy one needs.
 func (p *place) options() *server.Options {
-	return &server.Options{Config: p.config, Store: p.store, SQLite: &sqlite.Options{WALSize: 1 << 20}}
+	return &server.Options{Config: p.config, Store: p.store, SQLite: &sqlite.Options{WALSize: 1 << 20}, Postgres: &postgres.Options{}}
 }
 
 // existing are the options of a command that has no use for a new store: only a call makes
 // one.
 func (p *place) existing() *server.Options {
 	o := p.options()
-	o.SQLite.MustExist = true
+	o.SQLite.MustExist, o.Postgres.MustExist = true, true
 	return o
 }
 
@@ -47,7 +49,11 @@ func placeOf(c *cobra.Command) string {
 	text := ""
 	for _, f := range []struct{ name, flag string }{{"config", " -c "}, {"store", " --store "}} {
 		if v := c.Flags().Lookup(f.name); v != nil && v.Changed {
-			text += f.flag + quote(v.Value.String())
+			value := v.Value.String()
+			if u, err := url.Parse(value); err == nil && u.User != nil {
+				value = u.Redacted()
+			}
+			text += f.flag + quote(value)
 		}
 	}
 	return text

@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/server"
-	"github.com/pawl-dev/pawl/sqlite"
 )
 
 // hintFor says what to do next about an error, or nothing. where names contract file and
@@ -43,12 +42,12 @@ func hintFor(err error, where string) string {
 	case errors.Is(err, pawl.ErrFull):
 		return "Make room on the disk, then run the command again."
 	case errors.Is(err, pawl.ErrBusy):
-		return "Find out which program holds the store, then run the command again."
+		return "Find out which program holds the store, or why its server cannot be reached, then run the command again."
 	case errors.Is(err, pawl.ErrReadOnly):
-		return "Give this user the right to write the file and its folder."
-	case errors.Is(err, sqlite.ErrNoStore):
+		return "Give this user the right to write the file and its folder, or name the server that is the primary."
+	case errors.Is(err, server.ErrNoStore):
 		return "The first pawl call makes it. " + whereStore
-	case errors.As(err, &store) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, sqlite.ErrForeign) || errors.Is(err, syscall.EISDIR)):
+	case errors.As(err, &store) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, server.ErrForeign) || errors.Is(err, syscall.EISDIR)):
 		return whereStore
 	case errors.Is(err, fs.ErrNotExist):
 		return "Check the path. -c FILE names the contract file; without it, it is ./pawl.yaml"
@@ -56,7 +55,7 @@ func hintFor(err error, where string) string {
 	return ""
 }
 
-const whereStore = "The store is the file that --store names; without it, store in the contract file, or pawl.db beside that."
+const whereStore = "The store is the file or the database that --store names; without it, store in the contract file, or pawl.db beside that."
 
 // hintForReason says what whoever typed the command can change about a refused call.
 func hintForReason(r pawl.Reason) string {

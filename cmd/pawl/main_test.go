@@ -10,6 +10,8 @@ import (
 
 	_ "github.com/ncruces/go-sqlite3/driver"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 func TestMain(m *testing.M) {
@@ -40,8 +42,23 @@ func TestMain(m *testing.M) {
 // the condition [root], and in the environment README, its path, and PORT, a free port.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	runScripts(t, "testdata/script", nil)
+}
+
+// TestScriptsOnPostgres runs testdata/postgres, where PAWL_STORE and PAWL_COPY are the URLs
+// of two empty databases, and
+//
+//	query STATEMENT       runs a statement on PAWL_STORE
+//	clone                 makes PAWL_COPY a copy of PAWL_STORE
+func TestScriptsOnPostgres(t *testing.T) {
+	t.Parallel()
+	store, copied := pgtest.Database(t), pgtest.Database(t)
+	runScripts(t, "testdata/postgres", map[string]string{"PAWL_STORE": store, "PAWL_COPY": copied})
+}
+
+func runScripts(t *testing.T, dir string, environment map[string]string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[deskKey{}] = &scriptDesk{}
@@ -54,6 +71,9 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			for name, value := range environment {
+				env.Setenv(name, value)
+			}
 			_, port, err := net.SplitHostPort(ln.Addr().String())
 			env.Setenv("README", readme)
 			env.Setenv("PORT", port)
@@ -62,7 +82,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"desk": cmdDesk, "fault": cmdFault, "effects": cmdEffects, "requests": cmdRequests, "held": cmdHeld, "exits": cmdExits,
 			"get": cmdGet, "is": cmdIs, "sql": cmdSQL, "lock": cmdLock, "big": cmdBig,
-			"serve": cmdServe, "http": cmdHTTP, "drain": cmdDrain,
+			"serve": cmdServe, "http": cmdHTTP, "drain": cmdDrain, "query": cmdQuery, "clone": cmdClone,
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "root" {

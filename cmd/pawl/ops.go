@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
 	"github.com/pawl-dev/pawl/server"
-	"github.com/pawl-dev/pawl/sqlite"
 )
 
 func newOps() *cobra.Command {
@@ -22,7 +21,7 @@ func newOps() *cobra.Command {
 
 // openToLook opens the store for a person who looks or decides, and warns of a store that
 // may lack something.
-func openToLook(c *cobra.Command, at *place) (*sqlite.DB, error) {
+func openToLook(c *cobra.Command, at *place) (server.Store, error) {
 	db, err := server.OpenStore(c.Context(), at.existing())
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || *running != nil {
 		ts.Fatalf("usage: serve [ARG...], one at a time")
 	}
-	env := append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	env := append(os.Environ(), "HOME="+ts.Getenv("HOME"), "PAWL_STORE="+ts.Getenv("PAWL_STORE"))
 	d, err := startDaemon(ts.MkAbs("."), env, args...)
 	ts.Check(err)
 	*running = d

@@ -94,7 +94,7 @@ func (h *home) nextPort() int {
 
 // command is a program of PostgreSQL that runs as the servers' user.
 func (h *home) command(name string, args ...string) (*exec.Cmd, error) {
-	path, err := binary(name)
+	path, err := Binary(name)
 	if err != nil {
 		return nil, err
 	}

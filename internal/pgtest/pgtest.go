@@ -116,7 +116,7 @@ const install = "apt-get install postgresql pgbouncer"
 // require skips the test where PostgreSQL is not installed; in CI it fails it.
 func require(t testing.TB) {
 	t.Helper()
-	if _, err := binary("initdb"); err != nil {
+	if _, err := Binary("initdb"); err != nil {
 		missing(t, err)
 	}
 }
@@ -129,9 +129,9 @@ func missing(t testing.TB, err error) {
 	t.Skipf("%v: install it with: %s", err, install)
 }
 
-// binary finds a program of PostgreSQL: where Debian puts it, the newest version first, or
+// Binary finds a program of PostgreSQL: where Debian puts it, the newest version first, or
 // on the PATH.
-func binary(name string) (string, error) {
+func Binary(name string) (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if err != nil {
 		return "", err
