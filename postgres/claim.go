@@ -186,8 +186,9 @@ func (db *DB) candidates(ctx context.Context, c *pgconn.PgConn, x *claiming, lan
 		return nil, nil, nil
 	}
 	found, err := exchange(ctx, c, statement{
-		db.sql.candidates, [][]byte{uuids(lanes), bigEndian(now), uuids(x.seen), bigEndian(int64(each)), bigEndian(int64(limit))},
-		[]uint32{kindUUID.array, kindInt.oid, kindUUID.array, kindInt.oid, kindInt.oid},
+		sql:    db.sql.candidates,
+		params: [][]byte{uuids(lanes), bigEndian(now), uuids(x.seen), bigEndian(int64(each)), bigEndian(int64(limit))},
+		oids:   []uint32{kindUUID.array, kindInt.oid, kindUUID.array, kindInt.oid, kindInt.oid},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -204,7 +205,7 @@ func (db *DB) candidates(ctx context.Context, c *pgconn.PgConn, x *claiming, lan
 func (db *DB) lease(ctx context.Context, c *pgconn.PgConn, x *claiming, ids [][16]byte, now int64) (others bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.opts.ConfirmTimeout)
 	defer cancel()
-	locked, err := exchange(ctx, c, begin, statement{db.sql.lock, [][]byte{uuids(ids), bigEndian(now)}, []uint32{kindUUID.array, kindInt.oid}})
+	locked, err := exchange(ctx, c, begin, statement{sql: db.sql.lock, params: [][]byte{uuids(ids), bigEndian(now)}, oids: []uint32{kindUUID.array, kindInt.oid}})
 	if err != nil {
 		return false, err
 	}
@@ -219,7 +220,7 @@ func (db *DB) lease(ctx context.Context, c *pgconn.PgConn, x *claiming, ids [][1
 		return true, err
 	}
 	// What is locked stays as it is while it is read and taken.
-	found, err := exchange(ctx, c, statement{db.sql.locked, [][]byte{uuids(mine)}, []uint32{kindUUID.array}})
+	found, err := exchange(ctx, c, statement{sql: db.sql.locked, params: [][]byte{uuids(mine)}, oids: []uint32{kindUUID.array}})
 	if err != nil {
 		return false, err
 	}

@@ -25,14 +25,27 @@ var (
 
 var binaryFormat = []int16{1}
 
-// exchange sends statements in one round trip, unnamed and with their types, so that
-// nothing has to be known to the session before or stays in it, and reads what they answer.
+// exchange sends statements in one round trip, with the types of their parameters, and
+// reads what they answer. They are unnamed, so that nothing has to be known to the session
+// before or stays in it; only in a session that is known to be the connection's own, those
+// that are kept have names.
 // Its error is a *exchangeError, which knows what the statements have left behind. A transaction
 // that was begun and has failed is rolled back.
 func exchange(ctx context.Context, c *pgconn.PgConn, statements ...statement) ([]result, error) {
 	var b pgconn.Batch
 	for _, s := range statements {
-		b.ExecParams(s.sql, s.params, s.oids, binaryFormat, binaryFormat)
+		name, err := sessionOf(c).nameFor(ctx, c, s)
+		switch {
+		case err != nil: // nothing was sent
+			if v := uncommitted(err); v != refused || errors.As(err, new(*pgconn.PgError)) {
+				return nil, &exchangeError{v, err}
+			}
+			return nil, &exchangeError{repeat, err}
+		case name != "":
+			b.ExecPrepared(name, s.params, binaryFormat, binaryFormat)
+		default:
+			b.ExecParams(s.sql, s.params, s.oids, binaryFormat, binaryFormat)
+		}
 	}
 	delete(c.CustomData(), warned)
 	results := make([]result, 0, len(statements))
@@ -62,6 +75,8 @@ func exchange(ctx context.Context, c *pgconn.PgConn, statements ...statement) ([
 	var pg *pgconn.PgError
 	switch {
 	case c.IsClosed():
+	case errors.As(err, &pg) && (pg.Code == "26000" || pg.Code == "0A000"):
+		c.Close(ctx) // somebody took the prepared statements or their tables away
 	case errors.As(err, &pg) && pg.Code == "25006":
 		c.Close(ctx) // a standby: the next connection may find the primary
 	case c.TxStatus() != 'I':

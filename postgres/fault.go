@@ -75,8 +75,8 @@ func uncommitted(err error) verdict {
 		return refused
 	}
 	switch {
-	case pg.Code == "40001", pg.Code == "40P01":
-		return repeat
+	case pg.Code == "40001", pg.Code == "40P01", pg.Code == "26000", pg.Code == "0A000":
+		return repeat // the last two: a prepared statement is gone or is out of date
 	case class(pg, "23"), class(pg, "22"), class(pg, "54"):
 		return conflict
 	}

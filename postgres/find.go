@@ -170,5 +170,5 @@ func (l *listing) statement(schema string) statement {
 	l.params.int(l.limit)
 	sql := strings.NewReplacer("{limit}", l.param(kindInt), "{schema}", schema).Replace(
 		"SELECT " + columns + " FROM (" + newest + ") f JOIN " + sources + " ON i.id = f.id ORDER BY i.id DESC")
-	return statement{sql, l.params.values, l.oids}
+	return statement{sql: sql, params: l.params.values, oids: l.oids}
 }

@@ -11,6 +11,8 @@ type statement struct {
 	sql    string
 	params [][]byte
 	oids   []uint32
+	// kept: it is sent so often that a session that can should remember it.
+	kept bool
 }
 
 // field is one parameter of a statement.
@@ -63,9 +65,9 @@ func newForm(sql string, fields []field) form {
 // parameter after them, if it has one.
 func (f *form) over(rows []*tuple, expected ...[]byte) statement {
 	if len(rows) == 1 {
-		return statement{f.one, slices.Concat(rows[0].values, expected), f.oids}
+		return statement{f.one, slices.Concat(rows[0].values, expected), f.oids, true}
 	}
-	return statement{f.many, append(arrays(f.fields, rows), expected...), f.arrayOID}
+	return statement{f.many, append(arrays(f.fields, rows), expected...), f.arrayOID, true}
 }
 
 // statements are the SQL of one store: its schema and its witness are written into it.

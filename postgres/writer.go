@@ -174,8 +174,8 @@ func partsOf(batch []write, doubtful bool) *parts {
 // by writes, what an earlier try may have committed.
 func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, batch []write, doubtful bool) error {
 	p, expected := partsOf(batch, doubtful), db.footing.Load().witness
-	all := []statement{begin}
-	take := make([]func(result) error, 1, 8)
+	all := []statement{begin, pinPlans}
+	take := make([]func(result) error, 2, 8)
 	var moved bool
 	sent := time.Now()
 	add := func(s statement, f func(result) error) { all, take = append(all, s), append(take, f) }
@@ -235,6 +235,10 @@ func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, batch []write, dou
 	}
 	return nil
 }
+
+// pinPlans keeps the planner, for this transaction, from reading whole tables: a plan made
+// while a table is small may be kept until it is large.
+var pinPlans = statement{sql: `SELECT set_config('enable_seqscan', 'off', true)`, kept: true}
 
 // errMoved: nothing was written, because the server is not the one expected.
 var errMoved = errors.New("the server or its settings have changed")
