@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"time"
 
@@ -78,6 +79,25 @@ func onRead(rng *rand.Rand) (f retail.Fault) {
 		f.Delay = upTo(rng, 900*time.Millisecond)
 	}
 	return f
+}
+
+// resetting resets one of eight connections as soon as it is made.
+type resetting struct {
+	net.Listener
+	rng *rand.Rand // Accept is called by one goroutine
+}
+
+func (r *resetting) Accept() (net.Conn, error) {
+	for {
+		c, err := r.Listener.Accept()
+		if err != nil || r.rng.IntN(8) > 0 {
+			return c, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = c.Close()
+	}
 }
 
 func upTo(rng *rand.Rand, most time.Duration) time.Duration {

@@ -78,7 +78,7 @@ const (
 	// killCalls is the default distance between kills.
 	killCalls = 50
 	// taskTime bounds one task: it is far longer than any ladder of the contract.
-	taskTime = 10 * time.Minute
+	taskTime = 30 * time.Minute
 	// lease is how long the claim of a killed daemon lasts.
 	lease = 2 * time.Second
 )
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o *Options) (_ *Report, err error) {
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
-	go func() { served <- d.provider.Serve(serving, ln) }()
+	go func() { served <- d.provider.Serve(serving, d.faulty(ln)) }()
 	defer func() {
 		stop()
 		err = errors.Join(err, <-served)
@@ -154,6 +154,14 @@ func (d *drill) defaults() {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
 	d.nonce = hex.EncodeToString(b[:])
+}
+
+// faulty is a listener that has what goes wrong with connections.
+func (d *drill) faulty(ln net.Listener) net.Listener {
+	if d.opts.Faults != FaultsMix {
+		return ln
+	}
+	return &resetting{Listener: ln, rng: seeded(d.opts.Seed, "connections")}
 }
 
 func (d *drill) path(name string) string { return filepath.Join(d.opts.Dir, name) }

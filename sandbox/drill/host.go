@@ -15,13 +15,11 @@ import (
 )
 
 const (
-	// turn is how long a call may take.
-	turn = 12 * time.Second
 	// maxCalls bounds the calls of one step.
 	maxCalls = 100
-	// patience is how long after the time from which nothing can land any more a person
-	// lets the daemon go on.
-	patience = 15 * time.Second
+	// maxUnheard is how often the host has it proven that nothing happened before it gives a
+	// step up where no answer ever arrives: it cannot hear that the shop refuses.
+	maxUnheard = 2
 	// glance is the pause between two looks at what is not settled.
 	glance = 100 * time.Millisecond
 )
@@ -70,6 +68,7 @@ func (h *host) step(ctx context.Context, k int) error {
 // settle makes a step's call, and makes it again, until its outcome is final.
 func (h *host) settle(ctx context.Context, st *step, before int) error {
 	var env *pawl.Envelope
+	unheard := 0
 	for range maxCalls {
 		var err error
 		if env, err = h.call(ctx, st, st.args); err != nil {
@@ -78,7 +77,7 @@ func (h *host) settle(ctx context.Context, st *step, before int) error {
 		effects := h.shop.Effects()[st.write.Tool] - before
 		switch {
 		case env.Status == pawl.Succeeded:
-			if effects == 0 {
+			if effects == 0 && !st.idle {
 				h.note("step %s: %s says SUCCEEDED (%s), and the shop has no such effect", st.id, st.write.Tool, env.Reason)
 			}
 			if st.refused {
@@ -86,7 +85,7 @@ func (h *host) settle(ctx context.Context, st *step, before int) error {
 			}
 			return nil
 		case env.Status == pawl.FailedNoEffect:
-			if effects != 0 {
+			if effects != 0 && !st.idle {
 				h.note("step %s: %s says FAILED_NO_EFFECT (%s), and the shop has the effect", st.id, st.write.Tool, env.Reason)
 				return nil
 			}
@@ -94,6 +93,12 @@ func (h *host) settle(ctx context.Context, st *step, before int) error {
 				if !st.refused || env.Reason != pawl.ReasonRejected {
 					h.note("step %s: %s ends with FAILED_NO_EFFECT (%s), refused by the shop: %v", st.id, st.write.Tool, env.Reason, st.refused)
 				}
+				return nil
+			}
+			if env.Reason == pawl.ReasonAbsent {
+				unheard++
+			}
+			if unheard == maxUnheard && st.refused && h.d.opts.Faults == FaultsLost {
 				return nil
 			}
 			err = pause(ctx, again)
@@ -145,7 +150,7 @@ func (h *host) call(ctx context.Context, st *step, args map[string]any) (*pawl.E
 	h.mu.Unlock()
 	var env pawl.Envelope
 	err := h.d.client.ask(ctx, h.token, http.MethodPost, "/v1/calls", map[string]any{
-		"tool": st.write.Tool, "args": args, "run": h.run, "step": st.id, "deadline_ms": turn.Milliseconds(),
+		"tool": st.write.Tool, "args": args, "run": h.run, "step": st.id, "deadline_ms": st.turn.Milliseconds(),
 		"attributes": map[string]string{"tool_call_id": id},
 	}, &env)
 	if err == nil {
@@ -164,7 +169,9 @@ type operation struct {
 	Review    time.Time      `json:"review"`
 }
 
-// await waits until an operation is settled. What waits for a person is decided by one.
+// await waits until an operation is settled. What the daemon asks a person about is decided
+// as one would: it happened if the shop's ledger shows it, and it did not if the ledger
+// does not when nothing can arrive any more.
 func (h *host) await(ctx context.Context, st *step, id string, before int) error {
 	for {
 		var seen struct {
@@ -178,8 +185,7 @@ func (h *host) await(ctx context.Context, st *step, id string, before int) error
 		if op.Status.Settled() {
 			return nil
 		}
-		overdue := op.Status == pawl.Unknown && time.Now().After(seen.SafeAt.Add(patience))
-		if overdue || !op.Review.IsZero() {
+		if !op.Review.IsZero() {
 			happened := h.shop.Effects()[st.write.Tool] > before
 			if happened || time.Now().After(seen.SafeAt) {
 				if err := h.decide(ctx, op, happened); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/sandbox/retail"
 )
@@ -25,6 +26,10 @@ type step struct {
 	args  map[string]any // as the host words them first
 	// refused: the shop says no.
 	refused bool
+	// idle: it changes nothing, because it has been so before. Then both outcomes are true.
+	idle bool
+	// turn is how long its calls may take.
+	turn time.Duration
 	// together: the same call is made a second time while the first is under way.
 	together bool
 	// asks are made once the step is settled. Nothing may come of them.
@@ -39,6 +44,14 @@ type ask struct {
 	changed bool
 }
 
+const (
+	// longTurn is enough for a daemon that lives to settle most doubt inside the call.
+	longTurn = 12 * time.Second
+	// shortTurn leaves it to the sweeper. 2 s of it are kept to report in, and a second is
+	// the least to start with.
+	shortTurn = 3200 * time.Millisecond
+)
+
 // newScript is the task's own writes; with FaultsMix there is more between them.
 func newScript(data *retail.Data, task *retail.Task, mode Faults, seed uint64) *script {
 	s := &script{want: data.Open()}
@@ -52,6 +65,7 @@ func newScript(data *retail.Data, task *retail.Task, mode Faults, seed uint64) *
 	for _, w := range task.Writes {
 		m.before(w)
 		s.add(w)
+		m.after(w)
 	}
 	m.user()
 	for i, st := range s.steps {
@@ -62,7 +76,8 @@ func newScript(data *retail.Data, task *retail.Task, mode Faults, seed uint64) *
 
 // add carries a write out at the shop that is compared with, and makes it a step.
 func (s *script) add(w retail.Write) *step {
-	st := &step{id: strconv.Itoa(len(s.steps) + 1), write: w, args: arguments(w)}
+	st := &step{id: strconv.Itoa(len(s.steps) + 1), write: w, args: arguments(w), turn: longTurn}
+	st.idle = retail.Converges(w.Tool) && s.want.Address(w.Args.OrderID+w.Args.UserID) == w.Args.Address
 	_, err := s.want.Do(w)
 	var no *retail.Refusal
 	st.refused = errors.As(err, &no)
@@ -121,6 +136,14 @@ func (m *mixer) before(w retail.Write) {
 	}
 }
 
+// after wants the same once more, at a step of its own: the shop refuses what can be done
+// once, because it has been done.
+func (m *mixer) after(w retail.Write) {
+	if m.one(5) {
+		m.script.add(w)
+	}
+}
+
 // user changes where the user lives.
 func (m *mixer) user() {
 	if m.one(3) {
@@ -166,7 +189,7 @@ func (m *mixer) refusal(w retail.Write) {
 	tries := []retail.Write{
 		{Tool: retail.Cancel, Args: retail.Args{OrderID: order, Reason: "changed my mind"}},
 		{Tool: retail.Cancel, Args: retail.Args{OrderID: "#W0000000", Reason: "no longer needed"}},
-		{Tool: retail.Return, Args: retail.Args{OrderID: order, ItemIDs: []string{"0000000000"}, PaymentMethodID: w.Args.PaymentMethodID}},
+		{Tool: retail.Return, Args: retail.Args{OrderID: order, ItemIDs: []string{"0000000000"}, PaymentMethodID: "paypal_0000000"}},
 		{Tool: retail.OrderPayment, Args: retail.Args{OrderID: order, PaymentMethodID: "gift_card_0000000"}},
 		{Tool: retail.Exchange, Args: retail.Args{
 			OrderID: order, ItemIDs: []string{"0000000000"}, NewItemIDs: []string{"0000000001"}, PaymentMethodID: "credit_card_0000000",
@@ -187,6 +210,9 @@ func (m *mixer) refusal(w retail.Write) {
 func (m *mixer) decorate(i int, st *step) {
 	if m.one(4) {
 		st.args = m.reworded(st)
+	}
+	if m.one(4) {
+		st.turn = shortTurn
 	}
 	st.together = m.one(5)
 	if m.one(4) {
