@@ -5,12 +5,13 @@
 FUZZTIME ?= 10s
 BENCHTIME ?= 1s
 BENCH ?= .
+SEEDS ?= 1 2 3
 
 # The linter is pinned here and nowhere else; it is no dependency of the module.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint bench fuzz nightly postgres
+.PHONY: help demo drill test race lint bench fuzz nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
@@ -21,6 +22,13 @@ help: ## This list
 
 demo: ## Lose answers and kill workers, and watch each effect happen once
 	go run ./cmd/pawl demo
+
+drill: ## Play tau-bench's retail tasks through the daemon, faults of each mode (SEEDS="1 2 3"); PAWL_CORPORA says where they are
+	@test -n "$$PAWL_CORPORA" || { echo 'PAWL_CORPORA is not set: it names the folder with tau-bench-v1/retail' >&2; exit 1; }
+	@binary=$$(mktemp) && trap 'rm -f "$$binary"' EXIT && go build -o "$$binary" ./cmd/pawl && \
+	"$$binary" drill retail --data "$$PAWL_CORPORA" --faults none && \
+	"$$binary" drill retail --data "$$PAWL_CORPORA" --faults lost && \
+	for seed in $(SEEDS); do "$$binary" drill retail --data "$$PAWL_CORPORA" --faults mix --seed $$seed || exit 1; done
 
 test: postgres ## Vet and test everything
 	go vet ./...
@@ -49,9 +57,11 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5s "$$package" </dev/null || exit 1; \
 	done
 
-nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 5 minutes of each fuzz target
+nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 20 seeds of the drill, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...
 	go test -count=1 -timeout=60m -run '^TestSimulation$$' . -simulation.seeds 20000
+	@if test -n "$$PAWL_CORPORA"; then $(MAKE) drill SEEDS='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'; else \
+		echo 'PAWL_CORPORA is not set: the drill is skipped'; fi
 	$(MAKE) fuzz FUZZTIME=5m
 
 # A benchmark that has a sub-benchmark "bare" is measured against it: BenchmarkCall/pawl/64

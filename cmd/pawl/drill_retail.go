@@ -74,6 +74,9 @@ and makes calls that the tasks lack. What it prints is explained in docs/drill.m
 				talk.Printf("\r\x1b[K")
 			}
 			if err != nil {
+				if c.Context().Err() != nil {
+					return errors.New("the drill was interrupted")
+				}
 				keep = true
 				return fmt.Errorf("%w\nFiles of the drill: %s", err, dir)
 			}
