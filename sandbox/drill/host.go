@@ -20,8 +20,10 @@ const (
 	// maxUnheard is how often the host has it proven that nothing happened before it gives a
 	// step up where no answer ever arrives: it cannot hear that the shop refuses.
 	maxUnheard = 2
-	// glance is the pause between two looks at what is not settled.
-	glance = 100 * time.Millisecond
+	// glance is the pause between two looks at what is not settled, and waiting how long the
+	// host looks before it makes the call again: that has the provider asked at once.
+	glance  = 100 * time.Millisecond
+	waiting = 5 * time.Second
 )
 
 // host plays one task.
@@ -169,11 +171,11 @@ type operation struct {
 	Review    time.Time      `json:"review"`
 }
 
-// await waits until an operation is settled. What the daemon asks a person about is decided
+// await waits for an operation to be settled. What the daemon asks a person about is decided
 // as one would: it happened if the shop's ledger shows it, and it did not if the ledger
 // does not when nothing can arrive any more.
 func (h *host) await(ctx context.Context, st *step, id string, before int) error {
-	for {
+	for end := time.Now().Add(waiting); time.Now().Before(end); {
 		var seen struct {
 			Operation operation `json:"operation"`
 			SafeAt    time.Time `json:"safe_at"`
@@ -197,6 +199,7 @@ func (h *host) await(ctx context.Context, st *step, id string, before int) error
 			return err
 		}
 	}
+	return nil
 }
 
 // decide settles an operation as a person does who looks at the shop's database. That it
