@@ -177,6 +177,9 @@ func (db *DB) examine(ctx context.Context) error {
 			return err
 		}
 		was := db.footing.Load()
+		if now.system == was.system && now.timeline < was.timeline {
+			return fmt.Errorf("timeline is %d after %d, so this is an old primary: %w", now.timeline, was.timeline, ErrOtherTimeline)
+		}
 		if why := differs(now.place, recorded); why != nil && (db.recovery == nil || now.place != was.place) {
 			onward := recorded == was.place && was.synchronous && now.timeline > was.timeline &&
 				now.place == place{was.system, now.timeline, was.database, was.schema}

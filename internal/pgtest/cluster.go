@@ -33,8 +33,9 @@ type Cluster struct {
 	tcp      bool
 	password string
 
-	mu     sync.Mutex
-	server *exec.Cmd // nil while it is stopped
+	mu       sync.Mutex
+	server   *exec.Cmd // nil while it is stopped
+	standbys []*Cluster
 }
 
 func newCluster(o *Options) (_ *Cluster, err error) {
@@ -244,9 +245,11 @@ func (c *Cluster) remove() {
 	c.home.remove()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server != nil {
-		c.server.Wait()
-		c.server = nil
+	for _, s := range append(c.standbys, c) {
+		if s.server != nil {
+			s.server.Wait()
+			s.server = nil
+		}
 	}
 }
 

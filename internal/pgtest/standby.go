@@ -28,11 +28,13 @@ func (c *Cluster) Standby(t testing.TB) *Cluster {
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
+	c.mu.Lock()
+	c.standbys = append(c.standbys, s)
+	c.mu.Unlock()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the standby's log ends:\n%s", s.log())
 		}
-		s.remove()
 	})
 	c.Set(t, "synchronous_standby_names", "*")
 	c.Await(t, `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`, 1)
