@@ -78,7 +78,7 @@ func (db *DB) explain(ctx context.Context, a *application) (refusal, err error) 
 	t.uuid(a.id)
 	refusal = pawl.ErrNotFound
 	err = db.read(context.WithoutCancel(ctx), func(ctx context.Context, c *pgconn.PgConn) error {
-		found, err := exchange(ctx, c, ask(db.sql.version, beginFields[:1], t))
+		found, err := query(ctx, c, ask(db.sql.version, beginFields[:1], t))
 		if err != nil || len(found[0].rows) == 0 {
 			return err
 		}

@@ -89,18 +89,11 @@ func (db *DB) newBeginning(op *pawl.Operation, first []byte) (*beginning, error)
 
 // standing finds what kept an operation from beginning; nil means that it is gone.
 func (db *DB) standing(ctx context.Context, b *beginning) (*pawl.Standing, error) {
-	t := newTuple(len(standingFields))
-	t.uuid(b.row.id)
-	t.int(b.row.gen)
-	t.claim(b.row.claims[claimIdentity])
-	t.uuid(b.row.key)
-	for _, c := range []int{claimStep, claimOnce, claimSubject} {
-		t.claim(b.row.claims[c])
-	}
+	t := b.standingParams()
 	var kind int64
 	var holder *row
 	err := db.read(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
-		found, err := exchange(ctx, c, ask(db.sql.standing, standingFields, t))
+		found, err := query(ctx, c, ask(db.sql.standing, standingFields, t))
 		if err != nil || len(found[0].rows) == 0 {
 			return err
 		}
@@ -125,4 +118,17 @@ func (db *DB) standing(ctx context.Context, b *beginning) (*pawl.Standing, error
 		return nil, err
 	}
 	return &pawl.Standing{Kind: claimKinds[kind], Op: op}, nil
+}
+
+// standingParams are the parameters of selectStanding, as standingFields lists them.
+func (b *beginning) standingParams() *tuple {
+	t := newTuple(len(standingFields))
+	t.uuid(b.row.id)
+	t.int(b.row.gen)
+	t.claim(b.row.claims[claimIdentity])
+	t.uuid(b.row.key)
+	for _, c := range []int{claimStep, claimOnce, claimSubject} {
+		t.claim(b.row.claims[c])
+	}
+	return t
 }

@@ -109,7 +109,7 @@ func (db *DB) contract(ctx context.Context, hash string) (*pawl.Contract, error)
 	t.name(hash)
 	var body []byte
 	err := db.read(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
-		found, err := exchange(ctx, c, ask(db.sql.contract, contractFields[:1], t))
+		found, err := query(ctx, c, ask(db.sql.contract, contractFields[:1], t))
 		if err == nil && len(found[0].rows) == 1 {
 			body = found[0].rows[0][0]
 		}

@@ -159,7 +159,7 @@ func (db *DB) lanes(ctx context.Context, c *pgconn.PgConn, tools []string) (lane
 		return ask(db.sql.ring, []field{{"after", kindUUID}, {"until", kindUUID}, {"most", kindInt}}, t)
 	}
 	sent := time.Now()
-	found, err := exchange(ctx, c, statement{sql: "SELECT " + nowMicros}, part(served, end), part([16]byte{}, served))
+	found, err := query(ctx, c, statement{sql: "SELECT " + nowMicros}, part(served, end), part([16]byte{}, served))
 	if err != nil {
 		return nil, last, 0, err
 	}
@@ -185,7 +185,7 @@ func (db *DB) candidates(ctx context.Context, c *pgconn.PgConn, x *claiming, lan
 	if len(lanes) == 0 {
 		return nil, nil, nil
 	}
-	found, err := exchange(ctx, c, statement{
+	found, err := query(ctx, c, statement{
 		sql:    db.sql.candidates,
 		params: [][]byte{uuids(lanes), bigEndian(now), uuids(x.seen), bigEndian(int64(each)), bigEndian(int64(limit))},
 		oids:   []uint32{kindUUID.array, kindInt.oid, kindUUID.array, kindInt.oid, kindInt.oid},
@@ -205,12 +205,12 @@ func (db *DB) candidates(ctx context.Context, c *pgconn.PgConn, x *claiming, lan
 func (db *DB) lease(ctx context.Context, c *pgconn.PgConn, x *claiming, ids [][16]byte, now int64) (others bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.opts.ConfirmTimeout)
 	defer cancel()
-	locked, err := exchange(ctx, c, begin, statement{sql: db.sql.lock, params: [][]byte{uuids(ids), bigEndian(now)}, oids: []uint32{kindUUID.array, kindInt.oid}})
+	locked, err := exchange(ctx, c, begin, pinPlans, statement{sql: db.sql.lock, params: [][]byte{uuids(ids), bigEndian(now)}, oids: []uint32{kindUUID.array, kindInt.oid}})
 	if err != nil {
 		return false, err
 	}
 	var mine [][16]byte
-	for _, r := range locked[1].rows {
+	for _, r := range locked[2].rows {
 		v := values{row: r}
 		mine = append(mine, v.uuid())
 	}

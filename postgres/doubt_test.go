@@ -193,8 +193,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// query runs a statement on a database and returns the number that it selects, or 0.
-func query(t *testing.T, url, sql string, args ...any) (n int64) {
+// run runs a statement on a database and returns the number that it selects, or 0.
+func run(t *testing.T, url, sql string, args ...any) (n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

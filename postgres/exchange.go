@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -83,6 +84,23 @@ func exchange(ctx context.Context, c *pgconn.PgConn, statements ...statement) ([
 		abandon(c)
 	}
 	return nil, f
+}
+
+// pinPlans keeps the planner, for this transaction, to indexes: what it believes of a table
+// that it has not looked at, or that was small when it made a plan to keep, would have it
+// read the whole of it.
+var pinPlans = statement{
+	sql:  `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`,
+	kept: true,
+}
+
+// query asks statements that change nothing.
+func query(ctx context.Context, c *pgconn.PgConn, statements ...statement) ([]result, error) {
+	results, err := exchange(ctx, c, slices.Concat([]statement{begin, pinPlans}, statements, []statement{commit})...)
+	if err != nil {
+		return nil, err
+	}
+	return results[2 : len(results)-1], nil
 }
 
 // abandon rolls back, or closes a connection that does not even do that.

@@ -21,13 +21,13 @@ import (
 // raise makes writes of states fail with a code while a sequence has not reached its end.
 func raise(t *testing.T, url, schema, code string, times int) {
 	t.Helper()
-	query(t, url, fmt.Sprintf(`CREATE SEQUENCE %s.raised`, schema))
-	query(t, url, fmt.Sprintf(`CREATE FUNCTION %[1]s.raise() RETURNS trigger LANGUAGE plpgsql AS $$
+	run(t, url, fmt.Sprintf(`CREATE SEQUENCE %s.raised`, schema))
+	run(t, url, fmt.Sprintf(`CREATE FUNCTION %[1]s.raise() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
 			IF nextval('%[1]s.raised') <= %[3]d THEN RAISE EXCEPTION 'as the test wants it' USING ERRCODE = '%[2]s'; END IF;
 			RETURN NEW;
 		END $$`, schema, code, times))
-	query(t, url, fmt.Sprintf(`CREATE TRIGGER raise BEFORE INSERT OR UPDATE ON %[1]s.states FOR EACH ROW EXECUTE FUNCTION %[1]s.raise()`, schema))
+	run(t, url, fmt.Sprintf(`CREATE TRIGGER raise BEFORE INSERT OR UPDATE ON %[1]s.states FOR EACH ROW EXECUTE FUNCTION %[1]s.raise()`, schema))
 }
 
 func TestErrorCodes(t *testing.T) {
@@ -58,7 +58,7 @@ func TestErrorCodes(t *testing.T) {
 			if c.is == nil {
 				want = 1
 			}
-			if got := query(t, url, `SELECT count(*) FROM `+s.opts.Schema+`.intents`); got != want {
+			if got := run(t, url, `SELECT count(*) FROM `+s.opts.Schema+`.intents`); got != want {
 				t.Errorf("intents: got %d, want %d", got, want)
 			}
 			for end := time.Now().Add(patience); c.is != nil; { // it works again by itself
@@ -153,7 +153,7 @@ func TestSessionsAreKilled(t *testing.T) {
 	var killed atomic.Int64
 	killer.Go(func() {
 		for ctx.Err() == nil {
-			n := query(t, url, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
+			n := run(t, url, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
 			killed.Add(n)
 			time.Sleep(10 * time.Millisecond) // time to connect in
 		}
@@ -205,12 +205,12 @@ func TestStatementTimeout(t *testing.T) {
 	url := pgtest.Database(t)
 	schema := newSchema()
 	openTest(t, url, &Options{Schema: schema})
-	query(t, url, fmt.Sprintf(`ALTER DATABASE %s SET statement_timeout = '300ms'`, databaseOf(t, url)))
+	run(t, url, fmt.Sprintf(`ALTER DATABASE %s SET statement_timeout = '300ms'`, databaseOf(t, url)))
 	s := openTest(t, url, &Options{Schema: schema})
-	query(t, url, fmt.Sprintf(`CREATE SEQUENCE %s.slow`, schema))
-	query(t, url, fmt.Sprintf(`CREATE FUNCTION %[1]s.slow() RETURNS trigger LANGUAGE plpgsql AS $$
+	run(t, url, fmt.Sprintf(`CREATE SEQUENCE %s.slow`, schema))
+	run(t, url, fmt.Sprintf(`CREATE FUNCTION %[1]s.slow() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN IF nextval('%[1]s.slow') = 1 THEN PERFORM pg_sleep(60); END IF; RETURN NEW; END $$`, schema))
-	query(t, url, fmt.Sprintf(`CREATE TRIGGER slow BEFORE INSERT ON %[1]s.states FOR EACH ROW EXECUTE FUNCTION %[1]s.slow()`, schema))
+	run(t, url, fmt.Sprintf(`CREATE TRIGGER slow BEFORE INSERT ON %[1]s.states FOR EACH ROW EXECUTE FUNCTION %[1]s.slow()`, schema))
 	op, first := storetest.Op(storetest.Seed{Tool: "refund", Identity: "A"})
 	if _, err := s.Begin(t.Context(), op, first); !errors.Is(err, pawl.ErrBusy) || errors.Is(err, pawl.ErrStoreFailed) {
 		t.Errorf("begin: got %v, want %v", err, pawl.ErrBusy)
@@ -374,6 +374,6 @@ func TestDeadlock(t *testing.T) {
 		if n := begun["a"] + begun["b"]; n != 100 {
 			t.Errorf("begun: got %d of 100 subjects, want all, once: %v", n, slices.Sorted(maps.Values(begun)))
 		}
-		query(t, url, `UPDATE `+a.opts.Schema+`.states SET held = 0`)
+		run(t, url, `UPDATE `+a.opts.Schema+`.states SET held = 0`)
 	}
 }

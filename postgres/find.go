@@ -28,7 +28,7 @@ func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error)
 	ask := l.statement(db.opts.Schema)
 	var rows []*row
 	err = db.read(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
-		found, err := exchange(ctx, c, ask)
+		found, err := query(ctx, c, ask)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func newListing(q pawl.Query) (*listing, error) {
 		return nil, fmt.Errorf("status: there is no %q", q.Status)
 	}
 	if q.Before != (pawl.ID{}) {
-		l.where = append(l.where, "i.id < "+l.uuid(q.Before))
+		l.where = append(l.where, "{id} < "+l.uuid(q.Before))
 	}
 	if !q.AllTenants {
 		l.lanes = append(l.lanes, "l.tenant = "+l.text(q.Tenant))
@@ -148,24 +148,26 @@ func (l *listing) index(table, condition string) {
 
 // statement selects the ids of the newest operations first and reads those rows alone.
 func (l *listing) statement(schema string) statement {
-	where := func(conditions ...string) string { return strings.Join(append(conditions, l.where...), " AND ") }
+	where := func(id string, conditions ...string) string {
+		return strings.ReplaceAll(strings.Join(append(conditions, l.where...), " AND "), "{id}", id)
+	}
+	lanes := strings.Join(append([]string{"true"}, l.lanes...), " AND ")
 	var newest string
 	switch {
 	case l.of != "":
-		alias := l.of[len(l.of)-1:]
-		newest = "WITH few AS MATERIALIZED (SELECT " + alias + ".id FROM {schema}." + l.of + " WHERE " + l.few + ") " +
-			"SELECT few.id FROM few JOIN {schema}.intents i ON i.id = few.id JOIN {schema}.states s ON s.id = few.id JOIN {schema}.lanes l ON l.lane = i.lane" +
-			" WHERE " + where(append([]string{"true"}, l.lanes...)...) + " ORDER BY few.id DESC LIMIT {limit}"
-	case len(l.lanes) == 0 && !l.failed:
-		newest = "SELECT i.id FROM {schema}.intents i JOIN {schema}.states s ON s.id = i.id WHERE " + where("true") + " ORDER BY i.id DESC LIMIT {limit}"
+		// One row each of intents and states, found by their keys.
+		newest = "WITH few AS MATERIALIZED (SELECT " + l.of[len(l.of)-1:] + ".id FROM {schema}." + l.of + " WHERE " + l.few + ") " +
+			"SELECT few.id FROM few CROSS JOIN LATERAL (SELECT * FROM {schema}.intents i WHERE i.id = few.id LIMIT 1) i" +
+			" CROSS JOIN LATERAL (SELECT * FROM {schema}.states s WHERE s.id = few.id LIMIT 1) s JOIN {schema}.lanes l ON l.lane = i.lane" +
+			" WHERE " + where("few.id", lanes) + " ORDER BY few.id DESC LIMIT {limit}"
+	case l.failed:
+		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT s.id FROM {schema}.states s" +
+			" WHERE " + where("s.id", "s.lane = l.lane") + " ORDER BY s.id DESC LIMIT {limit}) n WHERE " + lanes + " ORDER BY n.id DESC LIMIT {limit}"
+	case len(l.lanes) == 0:
+		newest = "SELECT i.id FROM {schema}.intents i JOIN {schema}.states s ON s.id = i.id WHERE " + where("i.id", "true") + " ORDER BY i.id DESC LIMIT {limit}"
 	default:
-		from, of := "{schema}.intents i JOIN {schema}.states s ON s.id = i.id", "i"
-		if l.failed {
-			from, of = "{schema}.states s JOIN {schema}.intents i ON i.id = s.id", "s"
-		}
-		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT " + of + ".id FROM " + from +
-			" WHERE " + where(of+".lane = l.lane") + " ORDER BY " + of + ".id DESC LIMIT {limit}) n" +
-			" WHERE " + strings.Join(append([]string{"true"}, l.lanes...), " AND ") + " ORDER BY n.id DESC LIMIT {limit}"
+		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT i.id FROM {schema}.intents i JOIN {schema}.states s ON s.id = i.id" +
+			" WHERE " + where("i.id", "i.lane = l.lane") + " ORDER BY i.id DESC LIMIT {limit}) n WHERE " + lanes + " ORDER BY n.id DESC LIMIT {limit}"
 	}
 	l.params.int(l.limit)
 	sql := strings.NewReplacer("{limit}", l.param(kindInt), "{schema}", schema).Replace(

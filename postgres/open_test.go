@@ -140,7 +140,7 @@ func TestMustExist(t *testing.T) {
 	if _, err := Open(t.Context(), at, &Options{MustExist: true}); !errors.Is(err, ErrNoStore) {
 		t.Errorf("got %v, want %v", err, ErrNoStore)
 	}
-	if n := query(t, at, `SELECT count(*) FROM pg_namespace WHERE nspname = 'pawl'`); n != 0 {
+	if n := run(t, at, `SELECT count(*) FROM pg_namespace WHERE nspname = 'pawl'`); n != 0 {
 		t.Error("a store that need not be was made")
 	}
 	openTest(t, at, &Options{Schema: "pawl"})
@@ -150,16 +150,16 @@ func TestMustExist(t *testing.T) {
 func TestForeignTables(t *testing.T) {
 	t.Parallel()
 	at := pgtest.Database(t)
-	query(t, at, `CREATE TABLE public.intents (n int)`)
+	run(t, at, `CREATE TABLE public.intents (n int)`)
 	if _, err := Open(t.Context(), at, &Options{Schema: "public"}); !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v, want %v", err, ErrForeign)
 	}
-	if n := query(t, at, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`); n != 1 {
+	if n := run(t, at, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`); n != 1 {
 		t.Errorf("tables: got %d, want the one of the other program", n)
 	}
 	// A host's own tables of other names are no hindrance.
-	query(t, at, `CREATE SCHEMA app`)
-	query(t, at, `CREATE TABLE app.orders (n int)`)
+	run(t, at, `CREATE SCHEMA app`)
+	run(t, at, `CREATE TABLE app.orders (n int)`)
 	openTest(t, at, &Options{Schema: "app"})
 }
 
@@ -167,7 +167,7 @@ func TestNewerSchema(t *testing.T) {
 	t.Parallel()
 	at := pgtest.Database(t)
 	s := openTest(t, at, nil)
-	query(t, at, `INSERT INTO `+s.opts.Schema+`.pawl_schema (version_id, is_applied) VALUES (99, true)`)
+	run(t, at, `INSERT INTO `+s.opts.Schema+`.pawl_schema (version_id, is_applied) VALUES (99, true)`)
 	if _, err := Open(t.Context(), at, &Options{Schema: s.opts.Schema}); !errors.Is(err, pawl.ErrNewerSchema) {
 		t.Errorf("got %v, want %v", err, pawl.ErrNewerSchema)
 	}
@@ -196,7 +196,7 @@ func TestOpenTogether(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := query(t, at, `SELECT count(*) FROM `+schema+`.store`); n != 1 {
+		if n := run(t, at, `SELECT count(*) FROM `+schema+`.store`); n != 1 {
 			t.Errorf("store: got %d rows, want 1", n)
 		}
 	}
@@ -211,7 +211,7 @@ func TestMigrationFails(t *testing.T) {
 	if err := migrate(t.Context(), s.pool, s.opts.Schema, steps, false); err == nil {
 		t.Error("got no error of a migration that divides by zero")
 	}
-	if n := query(t, at, `SELECT count(*) FROM pg_tables WHERE tablename = 'new_table'`); n != 0 {
+	if n := run(t, at, `SELECT count(*) FROM pg_tables WHERE tablename = 'new_table'`); n != 0 {
 		t.Error("half a migration was left")
 	}
 	steps[len(steps)-1].sql = `CREATE TABLE {schema}.new_table (n bigint)`
@@ -314,10 +314,10 @@ func TestCopies(t *testing.T) {
 	// A copy of the database in the same cluster.
 	c.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)
 	c.Exec(t, `CREATE DATABASE copied`)
-	query(t, at, `CREATE SCHEMA two`)
+	run(t, at, `CREATE SCHEMA two`)
 	for _, table := range append([]string{"pawl_schema"}, tables...) {
-		query(t, at, fmt.Sprintf(`CREATE TABLE two.%[1]s (LIKE one.%[1]s INCLUDING ALL)`, table))
-		query(t, at, fmt.Sprintf(`INSERT INTO two.%[1]s OVERRIDING SYSTEM VALUE SELECT * FROM one.%[1]s`, table))
+		run(t, at, fmt.Sprintf(`CREATE TABLE two.%[1]s (LIKE one.%[1]s INCLUDING ALL)`, table))
+		run(t, at, fmt.Sprintf(`INSERT INTO two.%[1]s OVERRIDING SYSTEM VALUE SELECT * FROM one.%[1]s`, table))
 	}
 	recovers(at, "two", ErrOtherCluster)
 	recovers(at, "one", nil)

@@ -29,7 +29,7 @@ func (db *DB) find(ctx context.Context, c *pgconn.PgConn, tenant string, id pawl
 	t := newTuple(2)
 	t.uuid(id)
 	t.name(tenant)
-	found, err := exchange(ctx, c, ask(db.sql.operation, []field{{"id", kindUUID}, {"tenant", kindText}}, t))
+	found, err := query(ctx, c, ask(db.sql.operation, []field{{"id", kindUUID}, {"tenant", kindText}}, t))
 	if err != nil || len(found[0].rows) == 0 {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (db *DB) History(ctx context.Context, tenant string, id pawl.ID) ([]pawl.En
 		t := newTuple(2)
 		t.uuid(id)
 		t.int(found.version) // entries that came since belong to a later state
-		lines, err := exchange(ctx, c, ask(db.sql.history, []field{{"id", kindUUID}, {"version", kindInt}}, t))
+		lines, err := query(ctx, c, ask(db.sql.history, []field{{"id", kindUUID}, {"version", kindInt}}, t))
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func TestCancelledWaitForStandby(t *testing.T) {
 			ended := 0
 			for ended < 3 {
 				primary.Await(t, waitsForStandby, 1)
-				if query(t, primary.URL("postgres"), `SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0 {
+				if run(t, primary.URL("postgres"), `SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0 {
 					ended++
 				}
 				select {
@@ -202,7 +202,7 @@ func TestFailoverToAsynchronousStandby(t *testing.T) {
 	if got, err := s.Get(t.Context(), "", ops[0].ID); err != nil || got.Status != pawl.Pending {
 		t.Errorf("get: got %v, %v; want PENDING", got, err)
 	}
-	if n := query(t, standby.URL("postgres"), `SELECT count(*) FROM `+s.opts.Schema+`.intents`); n != 5 {
+	if n := run(t, standby.URL("postgres"), `SELECT count(*) FROM `+s.opts.Schema+`.intents`); n != 5 {
 		t.Errorf("intents: got %d, want the 5 of before", n)
 	}
 	person := openTest(t, standby.URL("postgres"), &Options{Schema: s.opts.Schema})
@@ -246,7 +246,7 @@ func TestOldPrimary(t *testing.T) {
 	if _, err := s.Begin(t.Context(), op, first); !errors.Is(err, pawl.ErrStoreFailed) || !strings.Contains(fmt.Sprint(err), "timeline") {
 		t.Errorf("begin at the old primary: got %v, want %v", err, pawl.ErrStoreFailed)
 	}
-	if n := query(t, primary.URL("postgres"), `SELECT count(*) FROM `+s.opts.Schema+`.intents`); n != 1 {
+	if n := run(t, primary.URL("postgres"), `SELECT count(*) FROM `+s.opts.Schema+`.intents`); n != 1 {
 		t.Errorf("intents at the old primary: got %d, want 1", n)
 	}
 }

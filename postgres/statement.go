@@ -23,7 +23,7 @@ type field struct {
 
 // ask makes a statement for one row of parameters.
 func ask(sql string, fields []field, t *tuple) statement {
-	s := statement{sql: sql}
+	s := statement{sql: sql, kept: true}
 	if t != nil {
 		s.params = t.values
 	}

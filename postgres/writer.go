@@ -236,9 +236,5 @@ func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, batch []write, dou
 	return nil
 }
 
-// pinPlans keeps the planner, for this transaction, from reading whole tables: a plan made
-// while a table is small may be kept until it is large.
-var pinPlans = statement{sql: `SELECT set_config('enable_seqscan', 'off', true)`, kept: true}
-
 // errMoved: nothing was written, because the server is not the one expected.
 var errMoved = errors.New("the server or its settings have changed")
