@@ -73,10 +73,14 @@ func (h *host) settle(ctx context.Context, st *step, before int) error {
 	unheard := 0
 	for range maxCalls {
 		var err error
+		had := h.shop.Effects()[st.write.Tool] - before
 		if env, err = h.call(ctx, st, st.args); err != nil {
 			return err
 		}
 		effects := h.shop.Effects()[st.write.Tool] - before
+		if st.together && env.Status == pawl.FailedNoEffect {
+			effects = had // what has come since may be the twin's, which was sent after this answer
+		}
 		switch {
 		case env.Status == pawl.Succeeded:
 			if effects == 0 && !st.idle {
