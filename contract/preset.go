@@ -57,9 +57,10 @@ func presetEntries(provider, section string) []*ast.MappingValueNode {
 	if err != nil {
 		return nil
 	}
-	root := parseYAML(src, newReport(provider, src))
+	r := newReport(provider+".yaml", src)
+	root := parseYAML(src, r)
 	if root == nil {
-		return nil
+		panic("contract: preset " + r.err().Error()) // they are part of the program, and a test reads each
 	}
 	return entriesOf(valueOf(root, section))
 }

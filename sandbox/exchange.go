@@ -196,21 +196,9 @@ func clipKey(key string) string {
 func (x *exchange) understand(raw []byte) {
 	x.fields = map[string]any{}
 	if len(raw) > 0 {
-		if media, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-			x.bad = &problem{Status: 415, Code: "unsupported_media_type", Message: "want Content-Type: application/json", malformed: true}
+		if x.fields, x.bad = x.parse(raw); x.bad != nil {
 			return
 		}
-		v, err := pawl.ParseJSON(raw)
-		if err != nil {
-			x.bad = &problem{Status: 400, Code: "invalid_json", Message: err.Error(), malformed: true}
-			return
-		}
-		fields, ok := v.(map[string]any)
-		if !ok {
-			x.bad = &problem{Status: 400, Code: "invalid_json", Message: "want an object", malformed: true}
-			return
-		}
-		x.fields = fields
 	}
 	if !x.write() {
 		return
@@ -234,6 +222,34 @@ func (x *exchange) understand(raw []byte) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s\n%s", x.r.Method, x.r.URL.Path, canonical)
 	x.fingerprint = hex.EncodeToString(sum.Sum(nil))
+}
+
+// parse reads the fields of a body.
+func (x *exchange) parse(raw []byte) (map[string]any, *problem) {
+	media, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	guise := x.ep.guise
+	switch {
+	case guise != nil && guise.form:
+		if media != "application/x-www-form-urlencoded" {
+			return nil, &problem{Status: 415, Code: "unsupported_media_type", Message: "want a form", malformed: true}
+		}
+		fields, err := fieldsOfForm(raw)
+		if err != nil {
+			return nil, &problem{Status: 400, Code: "invalid_form", Message: err.Error(), malformed: true}
+		}
+		return fields, nil
+	case guise == nil && (err != nil || media != "application/json"):
+		return nil, &problem{Status: 415, Code: "unsupported_media_type", Message: "want Content-Type: application/json", malformed: true}
+	}
+	v, err := pawl.ParseJSON(raw)
+	if err != nil {
+		return nil, &problem{Status: 400, Code: "invalid_json", Message: err.Error(), malformed: true}
+	}
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return nil, &problem{Status: 400, Code: "invalid_json", Message: "want an object", malformed: true}
+	}
+	return fields, nil
 }
 
 // accept records what the request is, takes the fault queued for it and counts lies.

@@ -24,8 +24,12 @@ func (s *Sandbox) Handler() http.Handler { return s.handler(nil) }
 // handler also ends waits when stop closes.
 func (s *Sandbox) handler(stop <-chan struct{}) *handler {
 	h := &handler{s: s, mux: http.NewServeMux(), stop: stop}
+	at := map[string][]*endpoint{}
 	for _, ep := range endpoints() {
-		h.mux.HandleFunc(ep.pattern(), func(w http.ResponseWriter, r *http.Request) { h.exchange(&ep, w, r) })
+		at[ep.pattern()] = append(at[ep.pattern()], &ep)
+	}
+	for pattern, eps := range at {
+		h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { h.exchange(asked(eps, r), w, r) })
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.exchange(nil, w, r) })
 	h.mux.Handle("/admin/", s.admin())
@@ -38,6 +42,23 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.s.working.Done()
 	h.mux.ServeHTTP(w, r)
+}
+
+// asked is the endpoint that a request is for, or nil.
+func asked(eps []*endpoint, r *http.Request) *endpoint {
+	var body []byte
+	for _, ep := range eps {
+		if ep.asks == nil {
+			return ep
+		}
+		if body == nil {
+			body = peek(r)
+		}
+		if ep.asks(r, body) {
+			return ep
+		}
+	}
+	return nil
 }
 
 func (h *handler) exchange(ep *endpoint, w http.ResponseWriter, r *http.Request) {

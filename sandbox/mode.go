@@ -103,12 +103,15 @@ const (
 //   - vms take the key as the body field client_token, land after 5 s and are listed 40 s
 //     later (the documented maximum is 60 s);
 //   - stock requires a key, keeps it and a tombstone for 30 days.
+//
+// A guise starts with what its provider documents.
 func DefaultMode(service string) Mode {
-	m := Mode{
-		Keys: KeysHonoured, Carrier: CarrierHeader, Name: "Idempotency-Key",
-		OnMismatch: OnMismatch422, OnInFlight: OnInFlight409, OnDuplicate: OnDuplicateReplay, OnError: OnErrorComplete,
-		Retention: 24 * time.Hour,
+	for _, g := range guises() {
+		if g.name == service {
+			return g.mode
+		}
 	}
+	m := honoured()
 	switch service {
 	case Tickets:
 		m.Keys, m.Lag = KeysIgnored, 5*time.Second
@@ -122,6 +125,15 @@ func DefaultMode(service string) Mode {
 		m.Retention, m.Tombstone = 30*24*time.Hour, 30*24*time.Hour
 	}
 	return m
+}
+
+// honoured is the mode of a key in the header Idempotency-Key that is honoured for a day.
+func honoured() Mode {
+	return Mode{
+		Keys: KeysHonoured, Carrier: CarrierHeader, Name: "Idempotency-Key",
+		OnMismatch: OnMismatch422, OnInFlight: OnInFlight409, OnDuplicate: OnDuplicateReplay, OnError: OnErrorComplete,
+		Retention: 24 * time.Hour,
+	}
 }
 
 // validate reports every field that holds none of its values.

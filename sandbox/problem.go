@@ -11,6 +11,7 @@ type answer struct {
 	body     []byte
 	replayed bool
 	retry    int // seconds; 0 means no Retry-After
+	header   map[string]string
 }
 
 // problem is an answer that says why nothing was done.

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -54,7 +53,7 @@ func (s *Sandbox) AddFault(q QueuedFault) (int64, error) {
 	switch {
 	case q.Times < 0 || q.Times > maxTimes:
 		return 0, invalid("times", "want 1 to %d", maxTimes)
-	case q.Match.Service != "" && !slices.Contains(Services(), q.Match.Service):
+	case q.Match.Service != "" && !known(q.Match.Service):
 		return 0, invalid("match.service", "no such service")
 	case len(q.Match.Path) > 2048 || len(q.Match.Key) > maxKey || len(q.Match.Method) > 16:
 		return 0, invalid("match", "a value is too long")

@@ -39,6 +39,9 @@ func (x *exchange) look() ([]byte, error) {
 	if x.ep.objects != "" {
 		objects = x.ep.objects
 	}
+	if x.ep.guise != nil {
+		return x.lookGuise(now)
+	}
 	if x.ep.list == nil {
 		id := x.r.PathValue("id")
 		if x.absent {

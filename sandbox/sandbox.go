@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 )
@@ -67,7 +66,7 @@ func Open(o *Options) (_ *Sandbox, err error) {
 		o = &Options{}
 	}
 	for name, m := range o.Modes {
-		if !slices.Contains(Services(), name) {
+		if !known(name) {
 			return nil, fmt.Errorf("open sandbox: modes: no service %q", name)
 		}
 		if err := m.validate(); err != nil {
@@ -123,7 +122,7 @@ func (s *Sandbox) load(o *Options) error {
 		}
 		s.clock.offset = time.Duration(us) * time.Microsecond
 		s.modes = map[string]Mode{}
-		for _, name := range Services() {
+		for _, name := range append(Services(), Guises()...) {
 			m := DefaultMode(name)
 			var text string
 			switch err := tx.QueryRow(`SELECT mode FROM modes WHERE service = ?`, name).Scan(&text); {
@@ -183,7 +182,7 @@ func (s *Sandbox) Modes() map[string]Mode {
 // SetModes replaces the modes of the named services, all or none. They survive a restart.
 func (s *Sandbox) SetModes(modes map[string]Mode) error {
 	for name, m := range modes {
-		if !slices.Contains(Services(), name) {
+		if !known(name) {
 			return fmt.Errorf("set modes: no service %q", name)
 		}
 		if err := m.validate(); err != nil {

@@ -41,6 +41,7 @@ func (x *exchange) deliver(a answer) error {
 	h := x.w.Header()
 	h.Set(headerRequest, strconv.FormatInt(x.seq, 10))
 	h.Set("Content-Type", "application/json")
+	a = x.dressed(a)
 	n := x.fault.n
 	switch x.fault.ending {
 	case endRefuse:
@@ -50,7 +51,7 @@ func (x *exchange) deliver(a answer) error {
 	case endFin:
 		return x.drop("fin", false)
 	case endStatus:
-		a = failure(n)
+		a = x.dressed(failure(n))
 	case endHTML:
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		a = answer{status: n, body: fmt.Appendf(nil, htmlPage, n, http.StatusText(n))}
@@ -66,6 +67,9 @@ func (x *exchange) deliver(a answer) error {
 	}
 	if a.replayed {
 		h.Set(headerReplayed, "true")
+	}
+	for name, value := range a.header {
+		h.Set(name, value)
 	}
 	if a.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(a.retry))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -129,13 +130,18 @@ type endpoint struct {
 	list []string
 	// metadata: lists can also be filtered by metadata.NAME.
 	metadata bool
+	// guise is the provider whose words are used, guiseRead its read; nil for a service.
+	guise     *guise
+	guiseRead *guiseRead
+	// asks tells apart the endpoints of one method and path; nil is every request.
+	asks func(r *http.Request, body []byte) bool
 }
 
 func (e *endpoint) pattern() string { return fmt.Sprintf("%s %s", e.method, e.path) }
 
 // endpoints lists everything that the services offer.
 func endpoints() []endpoint {
-	return []endpoint{
+	return append(guiseEndpoints(), []endpoint{
 		{service: Charges, method: "POST", path: "/v1/charges", act: createCharge, creates: true},
 		{service: Charges, method: "GET", path: "/v1/charges", list: []string{"key", "order_id"}, metadata: true},
 		{service: Charges, method: "GET", path: "/v1/charges/{id}"},
@@ -163,5 +169,5 @@ func endpoints() []endpoint {
 		{service: Orders, method: "GET", path: "/v1/orders", list: []string{"customer"}},
 		{service: Orders, method: "GET", path: "/v1/orders/{id}"},
 		{service: Orders, method: "PUT", path: "/v1/orders/{id}/address", act: setAddress, convergent: true},
-	}
+	}...)
 }
