@@ -56,6 +56,10 @@ func TestEverythingElseIsAGuard(t *testing.T) {
 		guards, free       []string
 	}{
 		{"other spellings", first, `{"payment_id":" p1 ","amount":"10.00","currency":"EUR","quantity":2.0,"address":{"zip":1,"door":"left"},"a":[2,1],"b":["4","3"]}`, nil, nil},
+		{"a quoted number", first, `{"payment_id":"p1","amount":10,"currency":"EUR","quantity":"2.0","address":{"zip":"1","door":"left"},"a":[1,2],"b":[3,4]}`, nil, nil},
+		{"a text of digits", first, `{"payment_id":"p1","amount":10,"currency":"EUR","quantity":"02","address":{"zip":"1","door":"left"},"a":[1,2],"b":[3,4]}`, []string{"quantity"}, nil},
+		{"a quoted number with spaces", first, `{"payment_id":"p1","amount":10,"currency":"EUR","quantity":" 2","address":{"zip":"1","door":"left"},"a":[1,2],"b":[3,4]}`, []string{"quantity"}, nil},
+		{"two texts", `{"payment_id":"p1","amount":10,"currency":"EUR","version":"1.0"}`, `{"payment_id":"p1","amount":10,"currency":"EUR","version":"1.00"}`, []string{"version"}, nil},
 		{"null for missing", first, `{"payment_id":"p1","amount":10,"currency":"EUR","quantity":2e0,"address":{"zip":"1","door":"left"},"a":[1,2],"b":[3,4],"extra":null}`, nil, nil},
 		{"quantity", first, `{"payment_id":"p1","amount":10,"currency":"EUR","quantity":3,"address":{"zip":"1","door":"left"},"a":[1,2],"b":[3,4]}`, []string{"quantity"}, nil},
 		{"currency", `{"payment_id":"p1","amount":10,"currency":"EUR"}`, `{"payment_id":"p1","amount":10,"currency":"USD"}`, []string{"currency"}, nil},

@@ -225,7 +225,8 @@ func (c *Contract) identitySources(args map[string]any) []string {
 	return places
 }
 
-// sameJSON compares two parsed values; numbers by value, missing like null.
+// sameJSON compares two parsed values; numbers by value, also where one is quoted, missing
+// like null.
 func sameJSON(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -244,15 +245,29 @@ func sameJSON(a, b any) bool {
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, sameJSON)
 	case json.Number:
-		b, ok := b.(json.Number)
-		return ok && sameNumber(string(a), string(b))
+		switch b := b.(type) {
+		case json.Number:
+			return sameNumber(string(a), string(b))
+		case string:
+			return spells(b, string(a))
+		}
+		return false
 	default:
-		switch b.(type) {
-		case map[string]any, []any, json.Number:
+		switch b := b.(type) {
+		case map[string]any, []any:
 			return false
+		case json.Number:
+			text, ok := a.(string)
+			return ok && spells(text, string(b))
 		}
 		return a == b
 	}
+}
+
+// spells reports whether a text is a JSON number of the same value: models quote numbers.
+// Text such as 007 is none.
+func spells(text, number string) bool {
+	return json.Valid([]byte(text)) && sameNumber(text, number)
 }
 
 // sameNumber compares by value, and beyond what canonical numbers may be by spelling.
