@@ -177,6 +177,9 @@ func (c Contract) WithDefaults() Contract {
 	def(&c.Timeout, DefaultTimeout)
 	def(&c.Linger, DefaultLinger)
 	def(&c.MinTime, DefaultMinTime)
+	if !holds(flightIsDeclared) {
+		def(&c.Flight, c.Timeout+c.Linger)
+	}
 	def(&c.Flight, max(DefaultFlight, c.Timeout+c.Linger))
 	def(&c.Pause, DefaultPause)
 	return c
@@ -324,8 +327,17 @@ func (c Contract) Quiescence() time.Duration {
 			landing = 0
 		}
 	}
+	if !holds(lagCounts) {
+		lag = 0
+	}
+	if !holds(landingCounts) {
+		landing = 0
+	}
 	if c.NotAfter > 0 {
 		return c.NotAfter + landing + lag
+	}
+	if !holds(pauseCounts) {
+		return c.Flight + landing + lag
 	}
 	return c.Flight + c.Pause + landing + lag
 }

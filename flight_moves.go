@@ -18,8 +18,8 @@ func (f *flight) send(ctx context.Context) bool {
 	c := op.Contract
 	permit := op.Attempts[n-1]
 	now := f.e.now(f.ctx)
-	late := !f.end.IsZero() && permit.Kind != AttemptResend && time.Until(f.end) < c.MinTime
-	lapsing := op.Lease.Sub(now) < f.e.opts.Lease/4 || now.Sub(permit.Permit) > c.Pause/2
+	late := !f.end.IsZero() && permit.Kind != AttemptResend && time.Until(f.end) < c.MinTime && holds(deadlineBeforeSend)
+	lapsing := (op.Lease.Sub(now) < f.e.opts.Lease/4 || now.Sub(permit.Permit) > c.Pause/2) && holds(leaseBeforeWrite)
 	if late || lapsing || f.stopped() {
 		return f.event(&Event{Kind: EventGiveBack, Attempt: n, Note: giveBackNote(late, lapsing)})
 	}
@@ -29,7 +29,7 @@ func (f *flight) send(ctx context.Context) bool {
 	}
 	f.waitFor = time.Now().Add(wait)
 	attempt, cancel := context.WithTimeout(ctx, wait+c.Linger)
-	s := &Sending{Operation: op, Attempt: op.mayHaveReached(n) + 1, Permit: permit.Permit, Deadline: f.deadline}
+	s := &Sending{Operation: f.asStored(op), Attempt: op.mayHaveReached(n) + 1, Permit: permit.Permit, Deadline: f.deadline}
 	if s.Deadline.IsZero() || permit.Kind == AttemptResend && time.Until(s.Deadline) < wait {
 		s.Deadline = f.waitFor
 	}

@@ -123,7 +123,7 @@ func (op *Operation) asksAPerson() Reason {
 // resendReady reports whether the probe, where there is one, has said absent often enough
 // since the last permit.
 func (op *Operation) resendReady() bool {
-	return op.Contract.Probe == nil || op.Probes.Absent >= absentBeforeResend
+	return op.Contract.Probe == nil || op.Probes.Absent >= absentBeforeResend || !holds(absentBeforeSend)
 }
 
 // resendBarred says why no resend is allowed from the time on, or "" where one is. Only a keyed
@@ -138,12 +138,15 @@ func (op *Operation) resendBarred(now time.Time) string {
 		return "the cap on attempts is reached"
 	}
 	first := op.Attempts[0].Permit
+	if !holds(firstPermitCounts) {
+		first = op.Attempts[len(op.Attempts)-1].Permit
+	}
 	switch c.Class {
 	case Keyed:
 		if c.Retention == 0 {
 			return "the key has no published retention"
 		}
-		if now.Add(c.Flight + c.Pause + resendMargin).After(first.Add(c.Retention)) {
+		if now.Add(c.Flight+c.Pause+resendMargin).After(first.Add(c.Retention)) && holds(retentionEnds) {
 			return "the key's retention may end before the request arrives"
 		}
 	case Convergent:
@@ -157,7 +160,9 @@ func (op *Operation) resendBarred(now time.Time) string {
 			return "the horizon is over"
 		}
 	default:
-		return "the tool is " + string(c.Class)
+		if holds(unsafeSentOnce) {
+			return "the tool is " + string(c.Class)
+		}
 	}
 	for _, a := range op.Attempts {
 		if a.Class == ClassEffectPossible && (c.ReplaysErrors || c.Probe == nil) {
@@ -178,8 +183,24 @@ func (op *Operation) SafeAt() time.Time {
 	return op.lastPermit().Add(op.Contract.Quiescence())
 }
 
+// tooEarly reports whether absence that was asked for at a time proves nothing.
+func (op *Operation) tooEarly(asked time.Time) bool {
+	safe := op.SafeAt()
+	switch {
+	case !holds(absenceWaits):
+		return false
+	case !holds(absenceIsStrict):
+		return asked.Before(safe)
+	default:
+		return !asked.After(safe)
+	}
+}
+
 // lastPermit is the time of the last permit that may still have an effect.
 func (op *Operation) lastPermit() time.Time {
+	if len(op.Attempts) > 0 && !holds(lastPermitCounts) {
+		return op.Attempts[0].Permit
+	}
 	for i := len(op.Attempts) - 1; i >= 0; i-- {
 		if !op.Attempts[i].NoEffect {
 			return op.Attempts[i].Permit

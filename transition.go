@@ -44,7 +44,7 @@ func (s *stepper) refuse(why RefusalCode, detail string) error {
 }
 
 func (s *stepper) apply() error {
-	current := s.ev.Token == s.op.Token
+	current := s.ev.Token == s.op.Token || !holds(tokensCount)
 	switch s.ev.Kind {
 	case EventRetry:
 		return s.retry()
@@ -55,7 +55,7 @@ func (s *stepper) apply() error {
 	case EventQuiet:
 		return s.quiet()
 	case EventAnswer:
-		if !current && !provesEffect(s.ev.Evidence) {
+		if !current && !(provesEffect(s.ev.Evidence) && holds(successFromAnyone)) {
 			return s.keepStale()
 		}
 		return s.answer()
@@ -138,7 +138,7 @@ func (s *stepper) finish() *Transition {
 const noteStale = "kept as evidence, decides nothing"
 
 func provesEffect(e *Evidence) bool {
-	return e != nil && (e.Class == ClassSucceeded || e.Class == ClassResultLost)
+	return e != nil && (e.Class == ClassSucceeded || e.Class == ClassResultLost || e.Class == ClassAccepted && !holds(acceptedIsNotDone))
 }
 
 // keepStale records evidence that came under a lease that is over: it decides nothing.
@@ -238,6 +238,9 @@ func (s *stepper) noAnswer() error {
 		return s.refuse(RefusedStatus, "the attempt is not out")
 	}
 	s.next.Status, s.next.Reason = Unknown, ReasonNoAnswer
+	if !holds(silenceIsUnknown) {
+		s.noEffect(ReasonNotSent, ByAnswer)
+	}
 	return nil
 }
 
@@ -249,7 +252,7 @@ func (s *stepper) takeover() error {
 	}
 	switch {
 	case s.ev.NewToken != 0:
-		if s.op.Lease.After(s.ev.At) {
+		if s.op.Lease.After(s.ev.At) && holds(leaseAtTakeover) {
 			return s.refuse(RefusedLease, "")
 		}
 		s.next.Token = s.ev.NewToken
@@ -263,6 +266,9 @@ func (s *stepper) takeover() error {
 	}
 	if s.op.Status == Pending {
 		s.next.Status, s.next.Reason = Unknown, ReasonOwnerLost
+		if !holds(lapsedIsUnknown) {
+			s.noEffect(ReasonNotSent, ByAnswer)
+		}
 	}
 	return nil
 }
@@ -325,7 +331,7 @@ func (s *stepper) decide() error {
 	if d.Happened {
 		s.succeed(d.Result, d.Ref, ByPerson, ReasonPerson)
 	} else {
-		if !s.ev.At.After(s.op.SafeAt()) && strings.TrimSpace(d.Waiver) == "" {
+		if s.op.tooEarly(s.ev.At) && holds(peopleWait) && strings.TrimSpace(d.Waiver) == "" {
 			return s.refuse(RefusedEarly, "a request may still land until "+s.op.SafeAt().UTC().Format(time.RFC3339))
 		}
 		s.noEffect(ReasonPerson, ByPerson)

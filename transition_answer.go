@@ -59,19 +59,19 @@ func (s *stepper) answerReason(e *Evidence, a *Attempt) Reason {
 // provesNoEffect says whether evidence accounts for its own permit.
 func (s *stepper) provesNoEffect(e *Evidence, n int) bool {
 	if e.Class != ClassNotSent && e.Class != ClassRejected {
-		return false
+		return !holds(doubtIsUnknown)
 	}
 	switch e.Strength {
 	case P1, P2, P3:
 	case P4:
-		if !s.op.Contract.Conventions {
+		if !s.op.Contract.Conventions && holds(conventionsAgreed) {
 			return false
 		}
 	default:
 		return false
 	}
 	// The conflict family may be the echo of our own success.
-	return !(e.Class == ClassRejected && e.Conflict && s.op.mayHaveReached(n) > 0)
+	return !(e.Class == ClassRejected && e.Conflict && s.op.mayHaveReached(n) > 0 && holds(conflictMayBeEcho))
 }
 
 // openReason names why an answer leaves the operation open.
@@ -100,7 +100,7 @@ func openReason(e *Evidence) Reason {
 // later attempt is no verdict on an earlier one.
 func (s *stepper) fold(last Reason) {
 	for _, a := range s.next.Attempts {
-		if a.NoEffect {
+		if a.NoEffect || a.N != s.ev.Attempt && !holds(everyPermitCounts) {
 			continue
 		}
 		s.next.Status = Unknown
@@ -135,9 +135,12 @@ func (s *stepper) succeed(result []byte, ref string, by SettledBy, why Reason) {
 		return
 	case FailedNoEffect:
 		s.alarms = append(s.alarms, AlarmConflict)
+		if !holds(successWins) {
+			return
+		}
 	}
 	n.Status, n.Reason, n.SettledBy = Succeeded, why, by
-	if after := (Operation{Intent: s.op.Intent, State: *n}); after.copies() > 1 {
+	if after := (Operation{Intent: s.op.Intent, State: *n}); after.copies() > 1 && holds(copiesHoldSubject) {
 		n.Quiet = after.SafeAt()
 	}
 	if ref != "" {

@@ -45,7 +45,7 @@ func (s *stepper) found(p *ProbeResult) {
 		}
 		return
 	}
-	exact := ours ||
+	exact := ours || !holds(lookAlikesAsk) ||
 		(s.op.Contract.Probe != nil && s.op.Contract.Probe.SoleWriter && s.op.SubjectClaim != Digest{} && s.op.knowsBefore())
 	switch {
 	case exact:
@@ -70,7 +70,7 @@ func (s *stepper) absent(spaced bool) {
 	if spaced && s.ev.Asked.Sub(last) >= visible {
 		s.next.Probes.Absent++
 	}
-	if !s.ev.Asked.After(s.op.SafeAt()) || s.op.out() || s.op.asksAPerson() != ReasonNone {
+	if s.op.tooEarly(s.ev.Asked) || s.op.out() || s.op.asksAPerson() != ReasonNone {
 		return
 	}
 	switch {
@@ -122,7 +122,7 @@ func (c *Contract) fenceIsFinal() bool {
 	if c.NotAfter > 0 {
 		outlive = min(outlive, c.NotAfter)
 	}
-	return c.Fence.RefusesLater && c.Fence.Tombstone > outlive
+	return c.Fence.RefusesLater && (c.Fence.Tombstone > outlive || !holds(fenceOutlives))
 }
 
 // knowsBefore reports whether what a probe sees can be told from the state before, where

@@ -136,6 +136,11 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 	if !t.within(func() {
 		ctx, cancel := context.WithDeadline(t.ctx, t.end)
 		defer cancel()
+		if !holds(durableFirst) {
+			f = t.launch(op)
+			standing, err = t.e.store.Begin(ctx, op, first.raw)
+			return
+		}
 		if standing, err = t.e.store.Begin(ctx, op, first.raw); err != nil || standing != nil {
 			t.e.dismiss()
 			return
@@ -210,7 +215,7 @@ func notWritten(err error) bool {
 			return !errors.Is(err, ErrStoreFailed)
 		}
 	}
-	return false
+	return !holds(commitMayBeMade)
 }
 
 // launch drives an operation whose newest permit this call holds.
@@ -247,8 +252,14 @@ func (t *turn) intent(gen int) (*Intent, error) {
 	if err := t.id.claims(c, t.call, in); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
-	if t.repeat {
+	if t.repeat || !holds(doneHoldsSteps) {
 		in.OnceClaim = Digest{}
+	}
+	if !holds(openHoldsSteps) {
+		in.StepClaim, in.OnceClaim = Digest{}, Digest{}
+	}
+	if !holds(subjectIsHeld) {
+		in.SubjectClaim = Digest{}
 	}
 	out, err := safePrepare(t.tool.Port, t.invocation(in))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/evidence"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 var (
@@ -35,6 +36,12 @@ func (t *tool) Prepare(inv *pawl.Invocation) (pawl.Outbound, error) {
 	m, err := t.request.build(s.vars, s.canonical, attach)
 	if err != nil {
 		return pawl.Outbound{}, fmt.Errorf("request: %w", err)
+	}
+	if !rule.Holds(rule.CredentialsJoinAtSend) {
+		for i, f := range m.header {
+			joined, _, _ := join(f.value, t.references(), t.wire.vault)
+			m.header[i].value = literalValue(joined)
+		}
 	}
 	text, err := m.text()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 // Rules say what a tool's contract knows about its answers. Any function may be nil. A
@@ -101,6 +102,9 @@ func (c *classifier) answered() {
 	row := statusRows[c.res.Status]
 	if row == nil {
 		row = &statusRow{first: ambiguous, later: ambiguous}
+		if !rule.Holds(rule.UnlistedIsUnknown) {
+			row.first, row.later = rejectedP4, rejectedP4
+		}
 	}
 	c.e.Replayed = c.replayed()
 	switch {

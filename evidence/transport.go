@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 // Options of a Transport. Nil and zero fields mean the defaults.
@@ -126,7 +128,12 @@ func (t *Transport) Attempt(ctx context.Context, r *Request) *Observation {
 	rec := &recorder{}
 	o := &Observation{BodySize: int64(len(r.Body))}
 	t.exchange(ctx, r, rec, o)
-	secretsOf(r).hide(o)
+	if o.Err != nil && !rule.Holds(rule.OneRequest) {
+		t.exchange(ctx, r, rec, o)
+	}
+	if rule.Holds(rule.EchoesAreHidden) {
+		secretsOf(r).hide(o)
+	}
 	o.Trace, o.Took = rec.list(), time.Since(start)
 	return o
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 // errShut is what a write gets once its attempt was given up.
@@ -122,7 +124,7 @@ func (w *wire) Close() error {
 	abort := w.busy || w.shut
 	w.shut = true
 	w.mu.Unlock()
-	if c, ok := w.Conn.(interface{ SetLinger(int) error }); ok && abort {
+	if c, ok := w.Conn.(interface{ SetLinger(int) error }); ok && abort && rule.Holds(rule.GivenUpIsDropped) {
 		c.SetLinger(0) // fails only on a connection that is closed already
 	}
 	return w.Conn.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 // Interface guards.
@@ -180,6 +181,9 @@ func (db *DB) closing() bool {
 // fail closes the store to writes and returns what its callers are told.
 func (db *DB) fail(cause error) error {
 	err := fmt.Errorf("sqlite: %s: %w: %w", db.path, pawl.ErrStoreFailed, cause)
+	if !rule.Holds(rule.FailStop) {
+		return err
+	}
 	db.failed.CompareAndSwap(nil, &err)
 	return *db.failed.Load()
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 const (
@@ -98,6 +100,9 @@ func newWriter(db *DB) (_ *writer, err error) {
 		updateLease:       &w.stmt.lease,
 		updateWitness:     &w.stmt.confirm,
 	} {
+		if !rule.Holds(rule.WritesAreCompared) {
+			sql = strings.Replace(sql, "version = ?13 AND token = ?14", "?13 + ?14", 1)
+		}
 		s, _, err := w.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 		if err != nil {
 			return nil, fmt.Errorf("prepare %q: %w", sql, err)
