@@ -154,6 +154,9 @@ func (r *Receiver) serve(w http.ResponseWriter, hr *http.Request, req *Request, 
 	var failure *Failure
 	switch {
 	case errors.As(err, &failure):
+		if !r.o.Outside {
+			failure.Response.Header.Set("Pawl-Effect", "none") // all of it is rolled back
+		}
 		write(w, failure.Response)
 	case err != nil:
 		refuse(w, err, atCommit)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -30,7 +31,12 @@ func (r *Receiver) Record(method string) http.Handler {
 			refuse(w, errPrincipal, false)
 			return
 		}
-		req := &Request{Principal: principal, Method: method, Path: path.Dir(hr.URL.EscapedPath()), Key: path.Base(hr.URL.Path)}
+		key, err := keyInPath(path.Base(hr.URL.Path))
+		if err != nil {
+			refuse(w, err, false)
+			return
+		}
+		req := &Request{Principal: principal, Method: method, Path: path.Dir(hr.URL.EscapedPath()), Key: key}
 		s, err := r.status(hr, req, hr.URL.Query().Get("fence") == "1")
 		if err != nil {
 			refuse(w, err, false)
@@ -45,6 +51,14 @@ func (r *Receiver) Record(method string) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(body) // the client may have gone
 	})
+}
+
+// keyInPath reads a key with or without its quotes.
+func keyInPath(s string) (string, error) {
+	if strings.HasPrefix(s, `"`) {
+		return ParseKey(http.Header{"Idempotency-Key": {s}}, false)
+	}
+	return s, nil
 }
 
 func (r *Receiver) status(hr *http.Request, req *Request, fence bool) (*Status, error) {
