@@ -179,7 +179,9 @@ func (p *proxy) due(toServer bool, kind byte, count *int) *cut {
 		return nil
 	}
 	p.cut = nil
-	close(c.happened)
+	if c.late == nil {
+		close(c.happened)
+	}
 	return c
 }
 
@@ -235,6 +237,7 @@ func (p *proxy) land(c *cut, m []byte, l *link) {
 		all = append(all, m...)
 	}
 	l.client.Close()
+	close(c.happened) // not earlier: everything that was sent is to land
 	select {
 	case <-c.late:
 	case <-p.gone:
