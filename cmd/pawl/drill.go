@@ -9,12 +9,13 @@ import (
 func newDrill() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drill",
-		Short: "Put a whole domain through the daemon and compare what came of it",
+		Short: "Put a whole domain through the daemon, or a service to the test",
 		Long: `Put a whole domain through the daemon, with answers lost and daemons killed, and
-compare the provider's database with what it has to be. docs/drill.md says how.`,
+compare the provider's database with what it has to be (docs/drill.md); or try whether
+a service carries each request with an Idempotency-Key out once (docs/receiver.md).`,
 		Example: "  pawl drill retail --data tau-bench-v1/retail --faults lost",
 	}
-	c.AddCommand(newDrillRetail())
+	c.AddCommand(newDrillRetail(), newDrillReceiver())
 	return c
 }
 

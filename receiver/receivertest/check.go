@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"testing"
 )
 
 // Verdict is what became of a vector.
@@ -54,8 +53,16 @@ func Check(ctx context.Context, target *Target) ([]Finding, error) {
 	return findings, nil
 }
 
+// TB is what Run needs of a *testing.T.
+type TB interface {
+	Helper()
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+}
+
 // Run checks the target and fails the test for each vector that failed or was not tried.
-func Run(t *testing.T, target *Target) {
+func Run(t TB, target *Target) {
 	t.Helper()
 	findings, err := Check(t.Context(), target)
 	if err != nil {
