@@ -156,6 +156,9 @@ func (op *Operation) resendBarred(now time.Time) string {
 		if (op.SubjectClaim == Digest{}) {
 			return "the subject is not locked"
 		}
+		if !op.knowsBefore() {
+			return "there is no state before to tell its effect from"
+		}
 		if now.After(first.Add(c.ConvergentFor)) {
 			return "the horizon is over"
 		}

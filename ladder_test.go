@@ -206,6 +206,39 @@ func TestOldDoubtInsideRetentionIsResent(t *testing.T) { // trial H2
 	}
 }
 
+// TestNoResendWithoutTheStateBefore: a worker that died before it had read the state has sent
+// nothing. A resend would be the first request, and a probe that looks for a change since
+// the state before would never find what came of it.
+func TestNoResendWithoutTheStateBefore(t *testing.T) {
+	t.Parallel()
+	c := Contract{
+		Class: Convergent, ConvergentFor: time.Hour, Flight: time.Hour, Snapshot: true,
+		Identity: []Field{{Name: "id"}}, Serialize: []string{"id"}, Probe: &ProbeTerms{SoleWriter: true, NegativeProof: true},
+	}.WithDefaults()
+	const over = time.Minute
+	takeover := ev(EventTakeover, over, func(e *Event) { e.NewToken, e.Lease = 1, t0.Add(time.Hour) })
+	absent := ProbeResult{Outcome: Absent}
+	op := pending(&c)
+	op.SubjectClaim = Digest{1}
+	for _, k := range []struct {
+		name   string
+		events []*Event
+		want   MoveKind
+	}{
+		{"with it", []*Event{ev(EventSnapshot, time.Millisecond, func(e *Event) { e.Before = []byte(`null`) }), takeover}, MoveResend},
+		{"without it", []*Event{takeover}, MoveProbe},
+	} {
+		doubt := after(op, append(k.events, probed(over, absent), probed(over+2*time.Second, absent))...)
+		if m := Next(doubt, t0.Add(over+10*time.Second)); m.Kind != k.want {
+			t.Errorf("%s: got %s, want %s", k.name, m.Kind, k.want)
+		}
+		_, err := Step(doubt, ev(EventResend, over+10*time.Second, func(e *Event) { e.Lease = t0.Add(2 * time.Hour) }))
+		if allowed := err == nil; allowed != (k.want == MoveResend) {
+			t.Errorf("%s: a resend: got %v", k.name, err)
+		}
+	}
+}
+
 // TestResendStaysInsideRetention holds now + flight + pause + margin <= first permit +
 // retention, counted from the first permit however many follow.
 func TestResendStaysInsideRetention(t *testing.T) {
