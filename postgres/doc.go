@@ -35,7 +35,8 @@
 //
 // # What it relies on
 //
-// Statements are unnamed and carry the types of their parameters, no setting of a session
-// is read or left behind, nothing is locked beyond a transaction and nobody listens: so a
-// pooler in transaction mode may stand in between.
+// No setting of a session is read or left behind, nothing is locked beyond a transaction
+// and nobody listens, and statements are unnamed and carry the types of their parameters: so
+// a pooler in transaction mode may stand in between. Where a connection is found to have a
+// session of its own, what is sent often is prepared there.
 package postgres

@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -375,5 +377,34 @@ func TestDeadlock(t *testing.T) {
 			t.Errorf("begun: got %d of 100 subjects, want all, once: %v", n, slices.Sorted(maps.Values(begun)))
 		}
 		run(t, url, `UPDATE `+a.opts.Schema+`.states SET held = 0`)
+	}
+}
+
+// TestLongTexts: the longest names and references are kept, whatever is in them, and found.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, pgtest.Database(t), nil)
+	for i, text := range []string{strings.Repeat("ü", 1000), strings.Repeat("\\", 1024), strings.Repeat("\x00", 1024), rand.Text() + strings.Repeat("x", 2000)} {
+		op, first := storetest.Op(storetest.Seed{Tenant: text, Tool: text, Run: text, Identity: fmt.Sprint(i)})
+		if _, err := s.Begin(t.Context(), op, first); err != nil {
+			t.Errorf("begin: %v", err)
+			continue
+		}
+		ref := text + text
+		if err := s.Apply(t.Context(), storetest.Move(op, pawl.Succeeded, func(s *pawl.State) { s.Ref = ref })); err != nil {
+			t.Errorf("apply: %v", err)
+		}
+		for _, q := range []pawl.Query{{Tenant: text}, {Tenant: text, Run: text}, {Tenant: text, Ref: ref}, {Tenant: text, Tool: text}} {
+			if found, err := s.Find(t.Context(), q); err != nil || len(found) != 1 || found[0].Ref != ref {
+				t.Errorf("find: got %d operations, %v; want 1", len(found), err)
+			}
+		}
+		if found, err := s.Find(t.Context(), pawl.Query{Tenant: text, Ref: ref + "x"}); err != nil || len(found) != 0 {
+			t.Errorf("find by another ref that begins alike: got %d operations, %v; want none", len(found), err)
+		}
+	}
+	op, first := storetest.Op(storetest.Seed{Run: strings.Repeat("x", maxName+1), Tool: "refund"})
+	if _, err := s.Begin(t.Context(), op, first); err == nil {
+		t.Error("begin with a run that is too long: got no error")
 	}
 }

@@ -86,7 +86,8 @@ func newListing(q pawl.Query) (*listing, error) {
 		l.index("intents i", "i.identity_claim = "+l.uuid(q.IdentityClaim))
 	}
 	if q.Ref != "" {
-		l.index("states s", "s.ref = "+l.text(q.Ref))
+		ref := l.text(q.Ref)
+		l.index("states s", "s.ref = "+ref+" AND left(s.ref, 200) = left("+ref+", 200)")
 	}
 	if q.Run != "" {
 		l.index("intents i", "i.run = "+l.text(q.Run)+" AND i.run <> ''")

@@ -61,7 +61,8 @@ const (
 
 const (
 	maxDocument = 64 << 20 // bytes of an intent, a state or an entry
-	maxName     = 4 << 10  // bytes of a tenant, tool, run or ref
+	maxName     = 2 << 10  // bytes of a tenant, tool or run: what an index takes
+	maxRef      = 4 << 10  // bytes of a ref
 )
 
 // storedState is a state as the column holds it: without what has columns of its own
@@ -83,8 +84,8 @@ func newRow(op *pawl.Operation) (*row, error) {
 		return nil, fmt.Errorf("operation has no id")
 	}
 	for name, s := range map[string]string{"tenant": r.tenant, "tool": r.tool, "run": r.run} {
-		if len(s) > maxName {
-			return nil, fmt.Errorf("%s has %d bytes, at most %d are kept", name, len(s), maxName)
+		if n := len(escape(s)); n > maxName {
+			return nil, fmt.Errorf("%s has %d bytes, at most %d are kept", name, n, maxName)
 		}
 	}
 	var err error
@@ -97,8 +98,8 @@ func newRow(op *pawl.Operation) (*row, error) {
 
 // setState fills in the part of the row that a change writes.
 func (r *row) setState(s *pawl.State, held pawl.ClaimsHeld) (err error) {
-	if len(s.Ref) > maxName {
-		return fmt.Errorf("ref has %d bytes, at most %d are kept", len(s.Ref), maxName)
+	if n := len(escape(s.Ref)); n > maxRef {
+		return fmt.Errorf("ref has %d bytes, at most %d are kept", n, maxRef)
 	}
 	if r.state, err = encode(storedState{State: s}); err != nil {
 		return fmt.Errorf("state: %w", err)

@@ -28,7 +28,7 @@ CREATE TABLE {schema}.lanes (
 	tenant text NOT NULL,
 	tool   text NOT NULL
 );
-CREATE INDEX lanes_tenant ON {schema}.lanes (tenant, tool);
+CREATE INDEX lanes_tenant ON {schema}.lanes (tenant);
 CREATE INDEX lanes_tool ON {schema}.lanes (tool);
 
 -- The part of an operation that Begin writes and nothing changes, with the first entry of
@@ -78,7 +78,7 @@ CREATE UNIQUE INDEX states_subject ON {schema}.states (subject_claim) WHERE subj
 CREATE INDEX states_due ON {schema}.states (lane, due) WHERE open OR due IS NOT NULL;
 CREATE INDEX states_failed ON {schema}.states (lane, id) WHERE status = 'FAILED_NO_EFFECT' OR status = 'COMPENSATED';
 CREATE INDEX states_review ON {schema}.states (lane) WHERE review IS NOT NULL;
-CREATE INDEX states_ref ON {schema}.states (ref) WHERE ref IS NOT NULL;
+CREATE INDEX states_ref ON {schema}.states (left(ref, 200)) WHERE ref IS NOT NULL;
 
 -- Every later entry of a history, chained by hash, and the state that came of it.
 CREATE TABLE {schema}.changes (
