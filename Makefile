@@ -11,7 +11,7 @@ SEEDS ?= 1 2 3
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo drill test race lint bench fuzz nightly postgres
+.PHONY: help demo drill test race lint bench fuzz model nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
@@ -57,11 +57,16 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5s "$$package" </dev/null || exit 1; \
 	done
 
+model: ## Check the protocol model with SPIN (ARGS=-quick for one row of each kind)
+	go run ./model $(ARGS)
+
 nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 20 seeds of the drill, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...
 	go test -count=1 -timeout=60m -run '^TestSimulation$$' . -simulation.seeds 20000
 	@if test -n "$$PAWL_CORPORA"; then $(MAKE) drill SEEDS='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'; else \
 		echo 'PAWL_CORPORA is not set: the drill is skipped'; fi
+	$(MAKE) model ARGS='-j 2'
+	go run ./model -table formulas.tsv
 	$(MAKE) fuzz FUZZTIME=5m
 
 # A benchmark that has a sub-benchmark "bare" is measured against it: BenchmarkCall/pawl/64

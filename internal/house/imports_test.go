@@ -42,6 +42,7 @@ var rules = []rule{
 	{"examples", []string{
 		".", "evidence", "contract", "sqlite", "postgres", "gateway", "receiver", "sandbox", "telemetry", "notify",
 	}, "an example imports what a user would"},
+	{"model", nil, "the model stands beside the code and is run by tools of its own"},
 	{"internal", []string{"."}, "shared code knows none of those who share it"},
 }
 
