@@ -14,7 +14,7 @@ import (
 
 const (
 	maxClaim = 256
-	// maxLanes bounds the lanes that one Claim looks at; the next Claim goes on behind them.
+	// maxRing bounds the lanes that one Claim looks at; the next Claim goes on behind them.
 	maxRing = 1024
 	// maxTakes bounds how often a Claim tries again whose operations others took first.
 	maxTakes = 4
