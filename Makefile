@@ -11,7 +11,7 @@ SEEDS ?= 1 2 3
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo drill test race lint bench fuzz model nightly postgres
+.PHONY: help demo drill test race lint bench fuzz model mutants nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
@@ -59,6 +59,9 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 
 model: ## Check the protocol model with SPIN (ARGS=-quick for one row of each kind)
 	go run ./model $(ARGS)
+
+mutants: ## Switch off the rules of the protocol one at a time and show that a test of each fails
+	go run ./internal/rule/prove
 
 nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 20 seeds of the drill, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...

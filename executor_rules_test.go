@@ -74,3 +74,31 @@ func TestResendIsWhatWasStored(t *testing.T) { // rule 18, OP3
 		}
 	})
 }
+
+// TestNothingIsSentBeforeTheCommit looks at the provider while the store takes its time with
+// the intent, with a retry and with a resend.
+func TestNothingIsSentBeforeTheCommit(t *testing.T) { // rule 1, N13, K22
+	play(t, func(c *pawl.Contract) { c.Probe = nil }, func(h *house) {
+		h.provider.script = []string{"before", "ok", "unsent", "ok"}
+		commits := 0
+		commit := func() error {
+			requests := h.provider.requests()
+			time.Sleep(500 * time.Millisecond)
+			if n := h.provider.requests(); n != requests {
+				t.Errorf("got %d requests while commit %d was under way, want none", n-requests, commits)
+			}
+			commits++
+			return nil
+		}
+		h.store.SetFaults(storetest.Faults{
+			BeforeBegin: func(*pawl.Operation) error { return commit() },
+			BeforeApply: func(*pawl.Change) error { return commit() },
+		})
+		ex := h.executor(nil)
+		h.want(h.do(ex, call(nil)), "SUCCEEDED confirmed executed", 1)
+		h.want(h.do(ex, call(func(c *pawl.Call) { c.Step = "2" })), "SUCCEEDED confirmed executed", 2)
+		if n := h.provider.requests(); n != 3 || commits < 6 {
+			t.Errorf("got %d requests and %d commits, want a first one, a resend and a retry", n, commits)
+		}
+	})
+}
