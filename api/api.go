@@ -23,6 +23,9 @@ type Options struct {
 	AllowedHosts []string
 	// Feed has the changes that /v1/events tells. Nil means that there is no /v1/events.
 	Feed *Feed
+	// Metrics answers /metrics: it tells of every tenant, so a token of tenant "" alone may
+	// read it. Nil means that there is no /metrics.
+	Metrics http.Handler
 	// Stopping is closed when the process begins to stop: it is not ready any more, and
 	// streams of events end. Nil means never.
 	Stopping <-chan struct{}
@@ -88,6 +91,9 @@ func newDoor(ex *pawl.Executor, store pawl.Store, o *Options) *door {
 	d.addTools()
 	if d.opts.Feed != nil {
 		d.addEvents()
+	}
+	if d.opts.Metrics != nil {
+		d.addMetrics()
 	}
 	d.addDocument()
 	return d

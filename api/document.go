@@ -103,15 +103,20 @@ func register[I, O any](d *door, rt route, op huma.Operation, handler func(conte
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
 	}
-	op.Responses["default"] = &huma.Response{
-		Description: "A problem",
-		Content:     map[string]*huma.MediaType{problemType: {Schema: d.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")}},
-	}
+	op.Responses["default"] = d.problems()
 	if rt.who != anyone {
 		op.Security = []map[string][]string{{"token": {}}, {}}
 		op.Description = sentence(op.Description) + "Needs " + need(rt.who) + "."
 	}
 	huma.Register(d.huma, op, handler)
+}
+
+// problems is what every route may answer.
+func (d *door) problems() *huma.Response {
+	return &huma.Response{
+		Description: "A problem",
+		Content:     map[string]*huma.MediaType{problemType: {Schema: d.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")}},
+	}
 }
 
 func sentence(s string) string {

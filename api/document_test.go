@@ -104,7 +104,7 @@ func (d *document) check(t *testing.T, r *http.Request, body string, got *reply)
 		status = "default"
 	}
 	media := got.header.Get("Content-Type")
-	if media == "text/event-stream" {
+	if media == "text/event-stream" || strings.HasPrefix(media, "text/plain") { // texts have no schema to speak of
 		return
 	}
 	place := append(operation, "responses", status, "content", media, "schema")

@@ -91,6 +91,10 @@ func open(t *testing.T, change func(*setting)) *site {
 	}
 	s.feed = NewFeed(&set.feed)
 	set.api.Feed = s.feed
+	set.api.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		io.WriteString(w, "pawl_open_complete 1\n")
+	})
 	set.executor.Observers = append(set.executor.Observers, s.feed.Observer())
 	s.ex = pawl.New(s.db, &set.executor)
 	t.Cleanup(func() {

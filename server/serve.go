@@ -86,7 +86,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 func (s *Server) apiOptions(ln net.Listener, stopping <-chan struct{}) *api.Options {
-	o := &api.Options{AllowedHosts: slices.Clone(s.allowedHosts), Feed: s.feed, Stopping: stopping, Log: s.log}
+	o := &api.Options{AllowedHosts: slices.Clone(s.allowedHosts), Feed: s.feed, Metrics: s.metrics.Handler(), Stopping: stopping, Log: s.log}
 	if tcp, ok := ln.Addr().(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
 		o.AllowedHosts = append(o.AllowedHosts, tcp.IP.String())
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
+	"github.com/pawl-dev/pawl/telemetry"
 )
 
 // Options of Open and OpenStore. Nil and zero fields mean the defaults.
@@ -74,6 +75,7 @@ type Server struct {
 	executor *pawl.Executor
 
 	feed         *api.Feed
+	metrics      *telemetry.Metrics
 	tokens       *tokens // nil where none are asked for
 	allowedHosts []string
 	grace        time.Duration
@@ -110,7 +112,7 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 		return nil, fmt.Errorf("%s: %w", opts.Config, err)
 	}
 	s := &Server{
-		file: file, feed: api.NewFeed(nil), allowedHosts: opts.AllowedHosts, grace: opts.Grace, limits: defaultLimits, log: opts.Executor.Log,
+		file: file, feed: api.NewFeed(nil), metrics: telemetry.New(), allowedHosts: opts.AllowedHosts, grace: opts.Grace, limits: defaultLimits, log: opts.Executor.Log,
 	}
 	if opts.Tokens != "" {
 		if s.tokens, err = openTokens(opts.Tokens, s.log); err != nil {
@@ -120,13 +122,14 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 	if s.store, err = openFor(ctx, file, &opts); err != nil {
 		return nil, err
 	}
-	opts.Executor.Observers = append(slices.Clone(opts.Executor.Observers), s.feed.Observer())
+	opts.Executor.Observers = append(slices.Clone(opts.Executor.Observers), s.feed.Observer(), s.metrics.Observer())
 	s.executor = pawl.New(s.store, &opts.Executor)
 	for i := range tools {
 		if err := s.executor.Register(&tools[i]); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), s.store.Close())
 		}
 	}
+	s.metrics.Observe(s.executor.Contracts(), s.store)
 	return s, nil
 }
 
