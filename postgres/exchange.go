@@ -90,7 +90,7 @@ func exchange(ctx context.Context, c *pgconn.PgConn, statements ...statement) ([
 // that it has not looked at, or that was small when it made a plan to keep, would have it
 // read the whole of it.
 var pinPlans = statement{
-	sql:  `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+	sql: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 		set_config('plan_cache_mode', 'force_generic_plan', true)`,
 	kept: true,
 }
