@@ -11,12 +11,12 @@ SEEDS ?= 1 2 3
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo drill test race lint bench fuzz model mutants nightly postgres
+.PHONY: help demo drill test race lint bench microbench fuzz model mutants nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo 'example: make fuzz FUZZTIME=1m'
 
@@ -46,7 +46,7 @@ lint: ## Format, vet, static analysis, and go.mod as the code needs it
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
-bench: postgres ## Run benchmarks (BENCH=pattern, BENCHTIME=1s), each beside its "bare" sibling as a ratio
+microbench: postgres ## Run Go benchmarks (BENCH=pattern, BENCHTIME=1s), each beside its "bare" sibling as a ratio
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem ./... | awk "$$RATIOS"
 
 fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
@@ -56,6 +56,9 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 		echo "fuzz $$package $$target"; \
 		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5s "$$package" </dev/null || exit 1; \
 	done
+
+bench: ## Measure whole calls beside the bare harness and the disk, and write docs/performance.md (ARGS=flags of bench/)
+	cd bench && go run . -out ../docs/performance.md $(ARGS)
 
 model: ## Check the protocol model with SPIN (ARGS=-quick for one row of each kind)
 	go run ./model $(ARGS)

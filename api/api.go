@@ -29,7 +29,7 @@ type Options struct {
 	// Stopping is closed when the process begins to stop: it is not ready any more, and
 	// streams of events end. Nil means never.
 	Stopping <-chan struct{}
-	// PerTenant bounds the requests of one tenant that are worked on at a time; default 64.
+	// PerTenant bounds the requests of one tenant that are worked on at a time; default 512.
 	PerTenant int
 	// Log takes what an operator should read; default slog.Default().
 	Log *slog.Logger
@@ -56,7 +56,7 @@ func (o *Options) withDefaults() Options {
 		d = *o
 	}
 	if d.PerTenant <= 0 {
-		d.PerTenant = 64
+		d.PerTenant = 512
 	}
 	if d.Log == nil {
 		d.Log = slog.Default()
