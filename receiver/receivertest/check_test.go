@@ -2,6 +2,7 @@ package receivertest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -98,6 +99,66 @@ func TestOurReceiver(t *testing.T) {
 		t.Parallel()
 		receivertest.Run(t, newService(t, "pgx", pgtest.Database(t), ""))
 	})
+}
+
+// TestKilledAtEveryPoint kills the service around its transaction and asks again: one effect.
+func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) *receivertest.Target{
+		"SQLite":     func(t *testing.T) *receivertest.Target { return newService(t, "sqlite3", sqliteFile(t), "") },
+		"PostgreSQL": func(t *testing.T) *receivertest.Target { return newService(t, "pgx", pgtest.Database(t), "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			effects := 0
+			for _, point := range []string{"crash=before", "crash=work", "crash", "crash=answer"} {
+				ask := func(drill string) (int, error) {
+					r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(`{"amount": 1}`))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.GetBody = nil
+					r.Header.Set("Content-Type", "application/json")
+					r.Header.Set("Idempotency-Key", `"killed at `+point+`"`)
+					r.Header.Set("Receiver-Drill", drill)
+					res, err := http.DefaultTransport.RoundTrip(r)
+					if err != nil {
+						return 0, err
+					}
+					defer res.Body.Close()
+					return res.StatusCode, nil
+				}
+				if status, err := ask(point); err == nil {
+					t.Errorf("%s: got status %d, want the process to die", point, status)
+				}
+				if err := s.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if status, err := ask(""); err != nil || status != 200 {
+					t.Errorf("%s, again: got %d, %v; want 200", point, status, err)
+				}
+				effects++
+				if n := countOf(t, s); n != effects {
+					t.Errorf("%s: got %d effects, want %d", point, n, effects)
+				}
+			}
+		})
+	}
+}
+
+func countOf(t *testing.T, s *receivertest.Target) int {
+	t.Helper()
+	res, err := http.Get(s.Effects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var c struct{ Count int }
+	if err := json.NewDecoder(res.Body).Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Count
 }
 
 // TestPlantedFaults: the suite finds each fault where it is, and the vectors of the others

@@ -64,7 +64,7 @@ func serveShop(address, driver, source, fault string) error {
 		} else {
 			h = s.sloppy(h)
 		}
-		mux.Handle("POST "+path, h)
+		mux.Handle("POST "+path, dying(h))
 		mux.Handle("GET "+path+"/{key}", rec.Record(http.MethodPost))
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "[]") })
 	}
@@ -75,6 +75,24 @@ func serveShop(address, driver, source, fault string) error {
 	}
 	return http.Serve(l, mux)
 }
+
+// dying is around the receiver: the process dies before a request gets there, or when its
+// answer, which is committed, begins to leave.
+func dying(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Receiver-Drill") {
+		case "crash=before":
+			os.Exit(3)
+		case "crash=answer":
+			w = dyingWriter{w}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type dyingWriter struct{ http.ResponseWriter }
+
+func (dyingWriter) WriteHeader(int) { os.Exit(3) }
 
 func (s *shop) count(w http.ResponseWriter, r *http.Request) {
 	var n int
@@ -97,6 +115,9 @@ func (s *shop) work(w http.ResponseWriter, r *http.Request) {
 		db = tx
 	}
 	verb, value, _ := strings.Cut(r.Header.Get("Receiver-Drill"), "=")
+	if verb == "crash" && value == "work" {
+		os.Exit(3)
+	}
 	if verb == "wait" {
 		d, _ := time.ParseDuration(value)
 		time.Sleep(d)
