@@ -73,7 +73,7 @@ var drills = []drill{
 	{name: "declined", declined: true},
 	{name: "lost answer", fault: "reset after", effects: 1},
 	{name: "lost request", fault: "reset before"},
-	{name: "in flight", fault: "edge 504 work 40m", effects: 1},
+	{name: "in flight", fault: "edge 504 work 1m", effects: 1},
 	{name: "500 after the work", fault: "status 500 after", effects: 1},
 	{name: "500 before the work", fault: "status 500 before"},
 	{name: "retention over", fault: "reset after", late: true, effects: 1},
@@ -138,7 +138,7 @@ this table is an operation that a person is asked about. ` + "`TestPresetDrills`
 statement is not true in the ledger or an intention has more than one effect.
 
 - *lost request*, *500 before the work*: nothing was done; only a resend can have the effect.
-- *in flight*: a proxy gives up while the provider works on for 40 minutes.
+- *in flight*: a proxy gives up while the provider works on for a minute.
 - *500 after the work*: the provider has done it and says that it failed; a provider that keeps errors repeats that.
 - *retention over*: nobody looks until the key is forgotten.
 - *hidden from reads*: what was done does not show for 400 hours.
