@@ -259,7 +259,9 @@ func TestLapsedLeaseIsUnknown(t *testing.T) { // rule 12, N23
 func TestShortTombstoneSettlesNothing(t *testing.T) { // rule 16, K08
 	t.Parallel()
 	held := ev(EventFence, time.Minute, func(e *Event) { e.Fence = &FenceResult{Outcome: FenceHeld} })
-	fence := func(tombstone time.Duration) *FenceTerms { return &FenceTerms{RefusesLater: true, Tombstone: tombstone} }
+	fence := func(tombstone time.Duration) *FenceTerms {
+		return &FenceTerms{RefusesLater: true, Tombstone: tombstone}
+	}
 	for _, x := range []struct {
 		c    Contract
 		want Status

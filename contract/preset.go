@@ -13,17 +13,12 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
+// presetFiles hold what is known about a provider each: its name, how it is reached
+// (upstream) and the contract of each of its operations, with the keys that a contract file
+// has for the same.
+//
 //go:embed presets/*.yaml
 var presetFiles embed.FS
-
-// A preset file holds what is known about one provider: its name, how it is reached, and
-// the contract of each operation. Its operations have the keys of a tool, its upstream
-// those of an upstream, so that what a preset says can be said in a contract file too.
-type presetFile struct {
-	Provider   string               `json:"provider"`
-	Upstream   upstreamTerms        `json:"upstream,omitempty"`
-	Operations map[string]toolTerms `json:"operations"`
-}
 
 // Presets returns the names that the use of a tool may have, in alphabetical order:
 // PROVIDER/OPERATION, such as stripe/v1/refunds.create.

@@ -67,14 +67,6 @@ type answered struct {
 	body   string
 }
 
-func (a *answered) code() string {
-	var p struct {
-		Code string `json:"code"`
-	}
-	_ = json.Unmarshal([]byte(a.body), &p) // any other body has no code
-	return p.Code
-}
-
 func (a *answered) replayed() bool { return a.header.Get("Idempotent-Replayed") == "true" }
 
 // quoted is a key in the draft's form.
