@@ -57,7 +57,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5s "$$package" </dev/null || exit 1; \
 	done
 
-bench: ## Measure whole calls beside the bare harness and the disk, and write docs/performance.md (ARGS=flags of bench/)
+bench: ## Measure whole calls beside the least they can cost and beside others, into docs/performance.md (ARGS=flags)
 	cd bench && go run . -out ../docs/performance.md $(ARGS)
 
 model: ## Check the protocol model with SPIN (ARGS=-quick for one row of each kind)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,8 +23,8 @@ type campaign struct {
 	dir      string
 	pawl     string
 	provider *child
+	cluster  *cluster // nil where nobody needs PostgreSQL, or it is not installed
 	entries  []*entry
-	grown    bool // the grown store is wanted
 
 	result
 }
@@ -96,8 +97,29 @@ func (c *campaign) open(ctx context.Context) (err error) {
 	if err := c.build(ctx); err != nil {
 		return fmt.Errorf("build pawl: %w", err)
 	}
-	c.provider, err = c.spawn(ctx, "provider")
-	return err
+	if c.provider, err = c.spawn(ctx, "provider"); err != nil {
+		return err
+	}
+	return c.openCluster(ctx)
+}
+
+// openCluster starts PostgreSQL where a contestant needs it. If it is not installed, these
+// contestants are left out, unless they were asked for by name.
+func (c *campaign) openCluster(ctx context.Context) (err error) {
+	needed := func(e *entry) bool { return e.group() == "postgres" }
+	if !slices.ContainsFunc(c.entries, needed) {
+		return nil
+	}
+	c.cluster, err = startCluster(ctx, c.dir)
+	if err != nil && len(c.only) == 0 {
+		fmt.Fprintln(os.Stderr, "bench: without PostgreSQL:", err)
+		c.entries = slices.DeleteFunc(c.entries, needed)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	c.Machine.Versions["PostgreSQL"] = c.cluster.version
+	return nil
 }
 
 // build makes the binary in its own module, from the versions that it ships with.
@@ -117,6 +139,9 @@ func (c *campaign) build(ctx context.Context) error {
 
 func (c *campaign) close() error {
 	var err error
+	if c.cluster != nil {
+		c.cluster.close()
+	}
 	if c.provider != nil {
 		err = c.provider.end()
 	}
@@ -179,7 +204,15 @@ func (c *campaign) point(ctx context.Context, e *entry, callers int) (*figure, e
 		defer os.RemoveAll(o.Dir)
 	}
 	f := &figure{}
-	return f, c.do(ctx, "point", o, f)
+	if e.group() != "postgres" {
+		return f, c.do(ctx, "point", o, f)
+	}
+	database, drop, err := c.cluster.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Database, o.Postmaster = database, c.cluster.postmaster
+	return f, errors.Join(c.do(ctx, "point", o, f), drop())
 }
 
 // do has a process of its own work on an order.

@@ -34,7 +34,8 @@ type order struct {
 	// Pawl is the path of the binary, Provider the URL of the provider that does nothing.
 	Pawl     string
 	Provider string
-	// Database is the URL of an empty PostgreSQL database, Postmaster the server's process.
+	// Database is the URL of an empty PostgreSQL database and Postmaster the server's process,
+	// for those that need one.
 	Database   string
 	Postmaster int
 	// Settled is the number of settled operations in a grown store.
@@ -86,6 +87,15 @@ var entries = []entry{
 	{name: "sqlite/pawl-http", label: "**pawl**, library, tool behind HTTP", job: true, open: openHTTPTool},
 	{name: "sqlite/daemon", label: "**pawl**, daemon, tool behind HTTP", job: true, plot: "pawl, daemon", open: openDaemons(1)},
 	{name: "sqlite/daemons-4", label: "**pawl**, four daemons on one store, tool behind HTTP", job: true, plot: "pawl, four daemons", open: openDaemons(4)},
+	{name: "sqlite/dbos-workflow", label: "DBOS, a workflow with one step, synchronous=FULL", job: true, plot: "DBOS workflow", open: openDBOS(dbosSQLite, false)},
+	{name: "sqlite/dbos-step", label: "DBOS, one step of a long workflow (no intent), synchronous=FULL", job: true, plot: "DBOS step", open: openDBOS(dbosSQLite, true)},
+	{name: "postgres/pgbench", label: "pgbench, the bare harness's two statements, ungrouped", job: true, plot: "pgbench", measure: measurePgbench},
+	{name: "postgres/pawl", label: "**pawl**, library", job: true, plot: "pawl", open: openLibrary},
+	{name: "postgres/daemon", label: "**pawl**, daemon, tool behind HTTP", job: true, plot: "pawl, daemon", open: openDaemons(1)},
+	{name: "postgres/daemons-4", label: "**pawl**, four daemons on one store, tool behind HTTP", job: true, plot: "pawl, four daemons", open: openDaemons(4)},
+	{name: "postgres/dbos-workflow", label: "DBOS, a workflow with one step", job: true, plot: "DBOS workflow", open: openDBOS(dbosPostgres, false)},
+	{name: "postgres/dbos-step", label: "DBOS, one step of a long workflow (no intent)", job: true, plot: "DBOS step", open: openDBOS(dbosPostgres, true)},
+	{name: "postgres/river", label: "River, a job inserted and worked (recorded later)", job: true, plot: "River", open: openRiver},
 }
 
 // find returns the contestant of a name.

@@ -59,22 +59,23 @@ func (d *daemon) stop() error {
 
 // daemons are processes of the real binary on one store, called over HTTP.
 type daemons struct {
-	all     []*daemon
-	clients []*client
-	buffers [][]byte
+	all      []*daemon
+	clients  []*client
+	buffers  [][]byte
+	database int
 }
 
 // openDaemons shares the callers among n daemons.
 func openDaemons(n int) func(context.Context, *order) (contestant, error) {
-	return func(ctx context.Context, o *order) (contestant, error) { return startDaemons(ctx, o, n, storeFile) }
+	return func(ctx context.Context, o *order) (contestant, error) { return startDaemons(ctx, o, n) }
 }
 
-func startDaemons(ctx context.Context, o *order, n int, store string) (contestant, error) {
-	config, err := writeContract(o, store)
+func startDaemons(ctx context.Context, o *order, n int) (contestant, error) {
+	config, err := writeContract(o)
 	if err != nil {
 		return nil, err
 	}
-	d := &daemons{buffers: make([][]byte, o.Callers)}
+	d := &daemons{buffers: make([][]byte, o.Callers), database: o.Postmaster}
 	for range n {
 		one, err := startDaemon(ctx, o.Pawl, config)
 		if err != nil {
@@ -108,7 +109,7 @@ func (d *daemons) call(_ context.Context, caller int, j *job) error {
 }
 
 func (d *daemons) team() team {
-	var t team
+	t := team{database: d.database}
 	for _, one := range d.all {
 		t.daemons = append(t.daemons, one.cmd.Process.Pid)
 	}

@@ -146,45 +146,77 @@ type startup struct {
 	Sweep   time.Duration `json:"sweep_ns"`
 	Claim   time.Duration `json:"claim_ns"`
 	Claimed int           `json:"claimed"`
+	// Daemon is from the start of the binary until the provider saw its first probe.
+	Daemon time.Duration `json:"daemon_ns"`
 }
 
 // startUp leaves calls open in the grown store as a crash does, and times who comes next.
 func (c *campaign) startUp(ctx context.Context) error {
-	if err := c.crashGrown(ctx); err != nil {
+	p, err := newPastProvider()
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	o := &order{Dir: c.grownDir(), Provider: p.url(), Callers: left}
+	if err := c.crashGrown(ctx, o, p); err != nil {
 		return fmt.Errorf("leave calls open: %w", err)
 	}
 	for range c.rounds {
 		var s startup
-		if err := c.do(ctx, "start", &order{Dir: c.grownDir(), Provider: c.provider.said}, &s); err != nil {
+		if err := c.do(ctx, "start", o, &s); err != nil {
 			return fmt.Errorf("start-up: %w", err)
 		}
+		if s.Daemon, err = c.daemonStart(ctx, o, p); err != nil {
+			return fmt.Errorf("start-up of the daemon: %w", err)
+		}
 		c.Starts = append(c.Starts, s)
-		fmt.Fprintf(os.Stderr, "start-up  store open after %s, first claim of %d back after %s (the claim itself %s)\n",
-			short(s.Open), s.Claimed, short(s.Sweep), short(s.Claim))
+		fmt.Fprintf(os.Stderr, "start-up  store open after %s, first claim of %d back after %s (the claim itself %s); daemon's first probe after %s\n",
+			short(s.Open), s.Claimed, short(s.Sweep), short(s.Claim), short(s.Daemon))
 	}
 	return nil
+}
+
+// pastProvider never answers a call and tells of calls and probes. It is the same one
+// before and after the crash: a probe goes only where the call went.
+type pastProvider struct {
+	*provider
+	called, probed chan struct{} // one value each; more probes than one are not told
+	over           chan struct{}
+}
+
+func newPastProvider() (*pastProvider, error) {
+	p := &pastProvider{called: make(chan struct{}), probed: make(chan struct{}, 1), over: make(chan struct{})}
+	var err error
+	p.provider, err = newProvider(func(r *http.Request) {
+		if r.Method == http.MethodPost {
+			select {
+			case p.called <- struct{}{}:
+				<-p.over
+			case <-p.over:
+			}
+			return
+		}
+		select {
+		case p.probed <- struct{}{}:
+		default:
+		}
+	})
+	return p, err
+}
+
+func (p *pastProvider) close() error {
+	close(p.over)
+	return p.provider.close()
 }
 
 // crashLease is the lease of the process that is killed: what it leaves is due soon.
 const crashLease = 2 * time.Second
 
 // crashGrown has a process make calls that are never answered, and kills it.
-func (c *campaign) crashGrown(ctx context.Context) error {
+func (c *campaign) crashGrown(ctx context.Context, o *order, p *pastProvider) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	waiting := make(chan struct{}, left)
-	silent, err := newProvider(func(r *http.Request) {
-		waiting <- struct{}{}
-		<-ctx.Done()
-	})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		cancel()
-		silent.close()
-	}()
-	text, err := json.Marshal(&order{Dir: c.grownDir(), Provider: silent.url(), Callers: left})
+	text, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
@@ -199,16 +231,17 @@ func (c *campaign) crashGrown(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	for range left {
+	for range o.Callers {
 		select {
-		case <-waiting:
+		case <-p.called:
 		case <-ctx.Done():
-			cmd.Process.Kill()
-			cmd.Wait()
+			cmd.Wait() // the context has killed it
 			return fmt.Errorf("the calls did not reach the provider: %s", bytes.TrimSpace(said.Bytes()))
 		}
 	}
-	cmd.Process.Kill()
+	if err := cmd.Process.Kill(); err != nil {
+		return err
+	}
 	cmd.Wait() // it was killed
 	select {
 	case <-time.After(crashLease + time.Second):
@@ -221,15 +254,11 @@ func (c *campaign) crashGrown(ctx context.Context) error {
 // crash is the command "bench crash": it makes calls that nobody answers.
 func crash(ctx context.Context, o *order) (struct{}, error) {
 	var none struct{}
-	path, err := writeContract(o, storeFile)
+	store, err := openStore(ctx, o)
 	if err != nil {
 		return none, err
 	}
-	db, err := sqlite.Open(filepath.Join(o.Dir, storeFile), nil)
-	if err != nil {
-		return none, err
-	}
-	l, err := startHTTPTool(db, path, &pawl.Options{Lease: crashLease})
+	l, err := startHTTPTool(store, o, &pawl.Options{Lease: crashLease})
 	if err != nil {
 		return none, err
 	}
@@ -258,17 +287,13 @@ func (s *claims) Claim(ctx context.Context, c pawl.Claim) ([]*pawl.Operation, er
 // and ends as a crash does once the sweeper has its first operations.
 func firstSweep(ctx context.Context, o *order) (*startup, error) {
 	start := time.Now()
-	path, err := writeContract(o, storeFile)
-	if err != nil {
-		return nil, err
-	}
-	db, err := sqlite.Open(filepath.Join(o.Dir, storeFile), nil)
+	opened, err := openStore(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	open := time.Since(start)
-	store := &claims{Store: db, first: make(chan startup, 1)}
-	if _, err := startHTTPTool(store, path, nil); err != nil {
+	store := &claims{Store: opened, first: make(chan startup, 1)}
+	if _, err := startHTTPTool(store, o, nil); err != nil {
 		return nil, err
 	}
 	select {
@@ -281,4 +306,38 @@ func firstSweep(ctx context.Context, o *order) (*startup, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// daemonStart times the binary from its start until the provider sees its first probe.
+func (c *campaign) daemonStart(ctx context.Context, o *order, p *pastProvider) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	config, err := writeContract(o)
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-p.probed: // of the process before, which was killed
+	default:
+	}
+	cmd := exec.CommandContext(ctx, c.pawl, "serve", "-c", config, "--listen", "127.0.0.1:0")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	var took time.Duration
+	select {
+	case <-p.probed:
+		took = time.Since(start)
+	case <-ctx.Done():
+		err = errors.New("no probe within a minute")
+	}
+	cmd.Process.Kill()
+	cmd.Wait() // it was killed
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	return took, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
 )
 
@@ -18,6 +19,7 @@ type library struct {
 	store    pawl.Store
 	executor *pawl.Executor
 	file     *contract.File // nil where the tool is a Go function
+	database int            // the process of the store's server, if it has one
 }
 
 // goTool is the tool that does nothing, as a Go function with a usual contract.
@@ -34,17 +36,30 @@ func goTool() *pawl.Tool {
 // storeFile is the name of the store in a contestant's folder.
 const storeFile = "pawl.db"
 
-func openLibrary(_ context.Context, o *order) (contestant, error) {
-	store, err := sqlite.Open(filepath.Join(o.Dir, storeFile), nil)
+// openStore opens the PostgreSQL database of an order, or an SQLite file where it has none.
+func openStore(ctx context.Context, o *order) (pawl.Store, error) {
+	if o.Database != "" {
+		return postgres.Open(ctx, o.Database, nil)
+	}
+	return sqlite.Open(filepath.Join(o.Dir, storeFile), nil)
+}
+
+func openLibrary(ctx context.Context, o *order) (contestant, error) {
+	store, err := openStore(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return startLibrary(store, nil, goTool(), nil)
+	l, err := startLibrary(store, nil, goTool(), nil)
+	if err != nil {
+		return nil, err
+	}
+	l.database = o.Postmaster
+	return l, nil
 }
 
 // openRead is pawl with a tool of class read, beside which nothing is recorded.
-func openRead(_ context.Context, o *order) (contestant, error) {
-	store, err := sqlite.Open(filepath.Join(o.Dir, storeFile), nil)
+func openRead(ctx context.Context, o *order) (contestant, error) {
+	store, err := openStore(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,21 +69,21 @@ func openRead(_ context.Context, o *order) (contestant, error) {
 }
 
 // openHTTPTool is pawl with a tool behind HTTP, whose provider does nothing.
-func openHTTPTool(_ context.Context, o *order) (contestant, error) {
-	path, err := writeContract(o, storeFile)
+func openHTTPTool(ctx context.Context, o *order) (contestant, error) {
+	store, err := openStore(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqlite.Open(filepath.Join(o.Dir, storeFile), nil)
-	if err != nil {
-		return nil, err
-	}
-	return startHTTPTool(store, path, nil)
+	return startHTTPTool(store, o, nil)
 }
 
-// startHTTPTool starts an executor with the tool of a contract file. It closes the store
-// if it fails.
-func startHTTPTool(store pawl.Store, path string, o *pawl.Options) (*library, error) {
+// startHTTPTool starts an executor with the tool behind HTTP. It closes the store if it
+// fails.
+func startHTTPTool(store pawl.Store, o *order, opts *pawl.Options) (*library, error) {
+	path, err := writeContract(o)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	file, err := contract.Load(path, nil)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -78,7 +93,7 @@ func startHTTPTool(store pawl.Store, path string, o *pawl.Options) (*library, er
 		file.Close()
 		return nil, errors.Join(err, store.Close())
 	}
-	return startLibrary(store, file, &tools[0], o)
+	return startLibrary(store, file, &tools[0], opts)
 }
 
 func startLibrary(store pawl.Store, file *contract.File, tool *pawl.Tool, o *pawl.Options) (*library, error) {
@@ -101,7 +116,7 @@ func (l *library) call(ctx context.Context, _ int, j *job) error {
 	return nil
 }
 
-func (l *library) team() team { return team{} }
+func (l *library) team() team { return team{database: l.database} }
 
 func (l *library) close() error {
 	l.executor.Stop(context.Background())
@@ -113,7 +128,7 @@ func (l *library) close() error {
 
 // contractFile declares the tool behind HTTP; the store and the provider's URL are filled in.
 const contractFile = `version: 1
-store: %s
+store: %q
 upstreams:
   provider: {url: "%s"}
 tools:
@@ -135,7 +150,11 @@ tools:
 `
 
 // writeContract writes the contract file into the contestant's folder.
-func writeContract(o *order, store string) (string, error) {
+func writeContract(o *order) (string, error) {
+	store := storeFile
+	if o.Database != "" {
+		store = o.Database
+	}
 	path := filepath.Join(o.Dir, "pawl.yaml")
 	return path, os.WriteFile(path, fmt.Appendf(nil, contractFile, store, o.Provider), 0o600)
 }

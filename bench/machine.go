@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,8 +20,25 @@ type machine struct {
 	Processor string    `json:"processor"`
 	Kernel    string    `json:"kernel"`
 	Go        string    `json:"go"`
-	// Versions are those of the modules that are measured.
+	// Versions are those of what is measured.
 	Versions map[string]string `json:"versions"`
+}
+
+// measured are the modules whose versions matter, by the names that people know them by.
+var measured = map[string]string{
+	"github.com/ncruces/go-sqlite3":            "ncruces/go-sqlite3",
+	"github.com/jackc/pgx/v5":                  "pgx",
+	"github.com/dbos-inc/dbos-transact-golang": "DBOS Transact",
+	"github.com/riverqueue/river":              "River",
+}
+
+// String is the machine in one line, without a full stop.
+func (m machine) String() string {
+	s := fmt.Sprintf("%s, %d cores, %s, Linux %s, %s", m.When.Format(time.DateOnly), m.Cores, m.Processor, m.Kernel, m.Go)
+	for _, name := range slices.Sorted(maps.Keys(m.Versions)) {
+		s += fmt.Sprintf(", %s %s", name, strings.TrimPrefix(m.Versions[name], "v"))
+	}
+	return s
 }
 
 func describe() machine {
@@ -45,7 +65,9 @@ func describe() machine {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
-			m.Versions[d.Path] = d.Version
+			if name := measured[d.Path]; name != "" {
+				m.Versions[name] = d.Version
+			}
 		}
 	}
 	return m

@@ -31,6 +31,10 @@ func usageOf(t team, dir string) usage {
 		for _, pid := range family(t.database) {
 			u.add(pid)
 		}
+		// Of sessions that have ended the server's process has the time, as it has their writes.
+		if f := statOf(t.database); len(f) > 14 {
+			u.cpu += time.Duration(number(f[13])+number(f[14])) * time.Second / ticks
+		}
 	}
 	return u
 }
@@ -45,6 +49,15 @@ func (u *usage) add(pid int) {
 		u.cpu += time.Duration(number(f[11])+number(f[12])) * time.Second / ticks
 	}
 	u.written += field(fmt.Sprintf("/proc/%d/io", pid), "write_bytes:")
+}
+
+// childrenCPU is the processor time of the children that have ended.
+func childrenCPU() time.Duration {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // ticks is the unit of processor time in /proc.
