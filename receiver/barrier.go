@@ -63,6 +63,26 @@ func Fence(ctx context.Context, tx DB, d Dialect, req *Request, terms *Terms) (S
 	return rec.state, res, err
 }
 
+// Look returns what is recorded of a request, and its answer where that is kept. ErrInFlight
+// means that it is being worked on.
+func Look(ctx context.Context, tx DB, d Dialect, req *Request) (State, *Response, error) {
+	rec, err := take(ctx, tx, d, req)
+	if err == ErrMismatch { // who looks knows no body, so the holder's is another
+		err = ErrInFlight
+	}
+	if err != nil || rec.state != Done {
+		if err == nil {
+			return rec.state, nil, nil
+		}
+		return "", nil, err
+	}
+	res, err := rec.response()
+	if err == ErrNotKept {
+		err = nil
+	}
+	return rec.state, res, err
+}
+
 func fence(ctx context.Context, tx DB, d Dialect, id string, terms *Terms) error {
 	t := terms.withDefaults()
 	n, err := tx.Exec(ctx, d.query(`INSERT INTO pawl_receipts (id, fingerprint, state, status, header, body, size, digest, created, expires, forget)

@@ -47,10 +47,10 @@ var (
 	errPrincipal = errors.New("the caller is not known")
 )
 
-// refuse answers with the reason. What is none of the known reasons is the database's: the
-// request was not carried out, or its transaction was rolled back, unless it failed at the
-// commit.
-func refuse(w http.ResponseWriter, err error, atCommit bool) {
+// Problem is the answer for an error of this package, or of the database, as Wrap gives it:
+// a body of application/problem+json that says what the request changed. AtCommit says that
+// the database failed at the end, so that nobody knows.
+func Problem(err error, atCommit bool) (status int, header http.Header, body []byte) {
 	p := problem{Status: 503, Code: "store_unavailable", retry: 1}
 	title := "the record of keys cannot be reached; nothing was done"
 	if atCommit {
@@ -66,15 +66,22 @@ func refuse(w http.ResponseWriter, err error, atCommit bool) {
 	if p.Effect == "" {
 		p.Effect = "none"
 	}
-	body, err := json.Marshal(p)
+	body, err = json.Marshal(p)
 	if err != nil {
 		panic("receiver: " + err.Error()) // texts and numbers
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
+	header = http.Header{"Content-Type": {"application/problem+json"}, "Cache-Control": {"no-store"}}
 	if p.retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(p.retry))
+		header.Set("Retry-After", strconv.Itoa(p.retry))
 	}
-	w.WriteHeader(p.Status)
+	return p.Status, header, body
+}
+
+func refuse(w http.ResponseWriter, err error, atCommit bool) {
+	status, header, body := Problem(err, atCommit)
+	for name, values := range header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client may have gone
 }

@@ -16,7 +16,7 @@ type Status struct {
 	// Status, Result and Digest are those of the answer, where one is kept.
 	Status int             `json:"status,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
-	// At is the database's time of this answer.
+	// At is the time of this answer.
 	At time.Time `json:"at"`
 }
 
@@ -67,44 +67,33 @@ func (r *Receiver) status(hr *http.Request, req *Request, fence bool) (*Status, 
 	_, busy := r.working[req.id()]
 	r.mu.Unlock()
 	if busy {
-		return &Status{State: InFlight, At: time.Now().UTC()}, nil
+		return statusOf(InFlight, nil), nil
 	}
 	tx, err := r.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer tx.Rollback()
-	var rec *record
+	var state State
+	var res *Response
 	if fence {
-		state, res, err := Fence(ctx, TxOf(tx), r.dialect, req, &r.o.Terms)
-		if err == nil {
+		if state, res, err = Fence(ctx, TxOf(tx), r.dialect, req, &r.o.Terms); err == nil {
 			err = tx.Commit()
 		}
-		if errors.Is(err, ErrInFlight) {
-			return &Status{State: InFlight, At: time.Now().UTC()}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return statusOf(state, res, time.Now()), nil
+	} else {
+		state, res, err = Look(ctx, TxOf(tx), r.dialect, req)
 	}
-	if rec, err = take(ctx, TxOf(tx), r.dialect, req); errors.Is(err, ErrInFlight) || errors.Is(err, ErrMismatch) {
-		return &Status{State: InFlight, At: time.Now().UTC()}, nil
+	if errors.Is(err, ErrInFlight) {
+		return statusOf(InFlight, nil), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var res *Response
-	if rec.state == Done {
-		if res, err = rec.response(); err != nil && !errors.Is(err, ErrNotKept) {
-			return nil, err
-		}
-	}
-	return statusOf(rec.state, res, time.UnixMilli(rec.now)), nil
+	return statusOf(state, res), nil
 }
 
-func statusOf(state State, res *Response, at time.Time) *Status {
-	s := &Status{State: state, At: at.UTC()}
+func statusOf(state State, res *Response) *Status {
+	s := &Status{State: state, At: time.Now().UTC()}
 	if res == nil {
 		return s
 	}

@@ -95,6 +95,8 @@
 //	    → 200 {key, status: cancelled, refused_until?} if none was: until then the key is
 //	      refused as 409 key_cancelled; 409 key_in_flight while one is being made
 //	GET  /v1/stock/adjustments?key=&sku=&move_id=  GET /v1/stock/adjustments/{id}
+//	POST /v1/stock/moves            an adjustment, carried out once by pawl's receiver
+//	GET  /v1/stock/moves/{key}      what it has recorded of the key; ?fence=1 fences it
 //	GET  /v1/stock/items/{sku}      {sku, quantity, status: counted}
 //
 //	PUT  /v1/orders/{id}/address    kind order.address, subject: the order; only a change is

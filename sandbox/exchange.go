@@ -350,6 +350,8 @@ func (x *exchange) outcome() (answer, error) {
 	switch {
 	case x.bad != nil:
 		return x.bad.answer(), x.decided("rejected", 0)
+	case x.ep.record:
+		return x.record()
 	case !x.write():
 		return x.read()
 	}

@@ -41,6 +41,9 @@ type verdict struct {
 // decide carries a write out, or tells from its key that it must not be. Effect, key and
 // verdict are one transaction.
 func (x *exchange) decide(tx *sql.Tx) (verdict, error) {
+	if x.ep.received {
+		return x.receive(tx)
+	}
 	now, mode := x.s.Now(), x.s.mode(x.ep.service)
 	key, v, err := x.standing(tx, now, mode)
 	if err != nil || v.outcome != "" || !v.again.IsZero() {

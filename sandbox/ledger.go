@@ -13,6 +13,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/pawl-dev/pawl/receiver"
 )
 
 //go:embed schema.sql
@@ -91,7 +93,7 @@ func (l *ledger) migrate() error {
 		case id != 0 || version != 0 || tables != 0:
 			return ErrNotALedger
 		}
-		_, err := tx.Exec(schema + fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d;`, applicationID, schemaVersion))
+		_, err := tx.Exec(schema + receiver.SQLite.Schema() + fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d;`, applicationID, schemaVersion))
 		return err
 	})
 }

@@ -133,6 +133,9 @@ type endpoint struct {
 	// guise is the provider whose words are used, guiseRead its read; nil for a service.
 	guise     *guise
 	guiseRead *guiseRead
+	// received writes are carried out once by pawl's receiver and not by the mode; record
+	// reads what it knows of the key {id}, and fences it.
+	received, record bool
 	// asks tells apart the endpoints of one method and path; nil is every request.
 	asks func(r *http.Request, body []byte) bool
 }
@@ -165,6 +168,8 @@ func endpoints() []endpoint {
 		{service: Stock, method: "GET", path: "/v1/stock/adjustments", list: []string{"key", "sku", "move_id"}},
 		{service: Stock, method: "GET", path: "/v1/stock/adjustments/{id}"},
 		{service: Stock, method: "POST", path: "/v1/stock/cancel", act: cancelStock, convergent: true},
+		{service: Stock, method: "POST", path: "/v1/stock/moves", act: adjustStock, received: true},
+		{service: Stock, method: "GET", path: "/v1/stock/moves/{id}", record: true},
 		{service: Stock, method: "GET", path: "/v1/stock/items/{id}", objects: stockItems},
 		{service: Orders, method: "GET", path: "/v1/orders", list: []string{"customer"}},
 		{service: Orders, method: "GET", path: "/v1/orders/{id}"},
