@@ -113,7 +113,7 @@ func (r *Receiver) request(w http.ResponseWriter, hr *http.Request) (*Request, e
 	if err != nil {
 		return nil, errPrincipal
 	}
-	req := &Request{Principal: principal, Method: hr.Method, Path: hr.URL.EscapedPath(), Key: key}
+	req := &Request{Principal: principal, Method: hr.Method, Path: hr.URL.EscapedPath(), Query: hr.URL.RawQuery, Key: key}
 	if text := hr.Header.Get(r.o.NotAfter); text != "" {
 		if req.NotAfter, err = time.Parse(time.RFC3339Nano, text); err != nil {
 			return nil, errNotAfter

@@ -192,6 +192,31 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// A key is found under the path of its request however it is written there, and a query is a
+// part of what was asked for.
+func TestKeyInPath(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		var calls atomic.Int32
+		r := receiver.New(db, d, nil)
+		url := serve(t, r.Wrap(moving(&calls, created)))
+		record := serve(t, r.Record("POST"))
+		for key, segment := range map[string]string{"a/b": "a%2Fb", "a b": "a%20b", "q": "%22q%22", "%": "%25"} {
+			if got := send(t, "POST", url+"/shops/7%2F8/moves", key, `{}`); got.status != 201 {
+				t.Fatalf("%s: got %d %s", key, got.status, got.body)
+			}
+			if got := send(t, "GET", record+"/shops/7%2F8/moves/"+segment+"?fence=1", "", ""); !strings.Contains(got.body, `"state":"done"`) {
+				t.Errorf("%s as %s: got %s, want done", key, segment, got.body)
+			}
+		}
+		if got := send(t, "POST", url+"/shops/7%2F8/moves?dry=1", "q", `{}`); got.status != 422 {
+			t.Errorf("another query: got %d, want 422", got.status)
+		}
+		if got := send(t, "GET", record+"/shops/7/moves/?fence=1", "", ""); got.status != 400 {
+			t.Errorf("no key: got %d, want 400", got.status)
+		}
+	})
+}
+
 // The record is the same through pgx.
 func TestThroughPgx(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,8 @@ type Request struct {
 	Path   string
 	// Key is the key as the caller chose it, without quotes.
 	Key string
+	// Query is the query of the request's URL: a part of what is asked for, not of whose key it is.
+	Query string
 	// Body is what is asked for. A JSON body counts by its value, any other by its bytes.
 	Body []byte
 	// NotAfter, if not zero, is when the request comes too late, by the database's clock.
@@ -48,8 +50,11 @@ func (r *Request) fingerprint() string {
 	if c, ok := canonicalJSON(body); ok {
 		body = c
 	}
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
+	h := sha256.New()
+	io.WriteString(h, r.Query)
+	h.Write([]byte{0})
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // canonicalJSON writes a JSON text with sorted names, without blanks, each number in one

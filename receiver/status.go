@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -31,12 +32,13 @@ func (r *Receiver) Record(method string) http.Handler {
 			refuse(w, errPrincipal, false)
 			return
 		}
-		key, err := keyInPath(path.Base(hr.URL.Path))
+		before, last := path.Split(hr.URL.EscapedPath())
+		key, err := keyInPath(last)
 		if err != nil {
 			refuse(w, err, false)
 			return
 		}
-		req := &Request{Principal: principal, Method: method, Path: path.Dir(hr.URL.EscapedPath()), Key: key}
+		req := &Request{Principal: principal, Method: method, Path: strings.TrimSuffix(before, "/"), Key: key}
 		s, err := r.status(hr, req, hr.URL.Query().Get("fence") == "1")
 		if err != nil {
 			refuse(w, err, false)
@@ -53,8 +55,12 @@ func (r *Receiver) Record(method string) http.Handler {
 	})
 }
 
-// keyInPath reads a key with or without its quotes.
-func keyInPath(s string) (string, error) {
+// keyInPath reads a key, escaped as a segment of a path, with or without its quotes.
+func keyInPath(segment string) (string, error) {
+	s, err := url.PathUnescape(segment)
+	if err != nil || s == "" {
+		return "", ErrBadKey
+	}
 	if strings.HasPrefix(s, `"`) {
 		return ParseKey(http.Header{"Idempotency-Key": {s}}, false)
 	}
