@@ -21,6 +21,9 @@ type figure struct {
 	Flushes float64       `json:"flushes_per_call"`
 	// Memory is the peak in bytes; 0 where it is not known.
 	Memory int64 `json:"peak_memory_bytes"`
+	// Others is how many processors worked for anybody else meanwhile: other programs, the
+	// kernel's own threads, and the provider that does nothing.
+	Others float64 `json:"processors_of_others"`
 }
 
 // newFigure sums up calls that took what is given.
@@ -29,7 +32,8 @@ func newFigure(took []time.Duration, wall time.Duration, used usage) *figure {
 	n := len(took)
 	return &figure{
 		Calls: n, PerSecond: float64(n) / wall.Seconds(), P50: took[n/2], P99: took[n*99/100],
-		CPU: used.cpu / time.Duration(n), Written: float64(used.written) / float64(n), Flushes: float64(used.flushes) / float64(n),
+		Others: max(0, (used.busy-used.cpu).Seconds()/wall.Seconds()),
+		CPU:    used.cpu / time.Duration(n), Written: float64(used.written) / float64(n), Flushes: float64(used.flushes) / float64(n),
 	}
 }
 
@@ -85,4 +89,5 @@ func p99(f *figure) float64       { return f.P99.Seconds() }
 func cpu(f *figure) float64       { return f.CPU.Seconds() }
 func written(f *figure) float64   { return f.Written }
 func flushes(f *figure) float64   { return f.Flushes }
+func others(f *figure) float64    { return f.Others }
 func memory(f *figure) float64    { return float64(f.Memory) }

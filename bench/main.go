@@ -86,7 +86,7 @@ type options struct {
 func readFlags(args []string) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	seconds := f.Float64("seconds", 1, "how long each point is measured, after a third of it to warm up")
+	seconds := f.Float64("seconds", 0.7, "how long each point is measured, after a third of it to warm up")
 	callers := f.String("callers", "1,16,64,256", "numbers of callers")
 	only := f.String("only", "", "contestants, as patterns such as sqlite/*,disk/*; default all whose means are there")
 	f.IntVar(&o.rounds, "rounds", 3, "rounds, of which medians are taken")

@@ -52,7 +52,11 @@ func (r *result) fallsShort() bool {
 // text is the run as Markdown.
 func (c *campaign) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; medians of %s, each point measured for %s.\n", c.Machine, count(c.rounds, "round"), short(c.length))
+	fmt.Fprintf(&b, "%s; medians of %s, each point measured for %s.", c.Machine, count(c.rounds, "round"), short(c.length))
+	if v, ok := c.quiet().median(others); ok {
+		fmt.Fprintf(&b, " Meanwhile others kept %.1f of the %d cores busy.", v, c.Machine.Cores)
+	}
+	b.WriteString("\n")
 	c.targetTable(&b)
 	for _, g := range []struct{ name, title string }{
 		{"disk", "The disk: each call is one write and one sync"},
@@ -64,6 +68,13 @@ func (c *campaign) text() string {
 	}
 	c.startText(&b)
 	return b.String()
+}
+
+// quiet are the points at which nobody else works on behalf of a contestant.
+func (c *campaign) quiet() figures {
+	return slices.DeleteFunc(slices.Clone(c.Figures), func(f *figure) bool {
+		return f.Contestant != "sqlite/bare" && f.Contestant != "sqlite/pawl"
+	})
 }
 
 func (c *campaign) targetTable(b *strings.Builder) {

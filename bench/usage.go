@@ -13,17 +13,18 @@ import (
 // usage is what processes have used of the machine so far.
 type usage struct {
 	cpu     time.Duration
-	written int64 // bytes, as they reach the disk's queue
-	flushes int64 // of the disk that holds the folder, by anybody
+	written int64         // bytes, as they reach the disk's queue
+	flushes int64         // of the disk that holds the folder, by anybody
+	busy    time.Duration // of all processors, by anybody
 }
 
 func (u usage) since(earlier usage) usage {
-	return usage{u.cpu - earlier.cpu, u.written - earlier.written, u.flushes - earlier.flushes}
+	return usage{u.cpu - earlier.cpu, u.written - earlier.written, u.flushes - earlier.flushes, u.busy - earlier.busy}
 }
 
 // usageOf reads what this process and its team have used.
 func usageOf(t team, dir string) usage {
-	u := usage{flushes: flushesOf(dir)}
+	u := usage{flushes: flushesOf(dir), busy: busy()}
 	for _, pid := range append(t.daemons, os.Getpid()) {
 		u.add(pid)
 	}
@@ -62,6 +63,22 @@ func childrenCPU() time.Duration {
 
 // ticks is the unit of processor time in /proc.
 const ticks = 100
+
+// busy is the time that the processors have worked for anybody.
+func busy() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	var sum int64
+	for i, f := range strings.Fields(line) {
+		if i > 0 && i < 9 && i != 4 && i != 5 { // neither idle nor waiting for a disk; guests are in user
+			sum += number(f)
+		}
+	}
+	return time.Duration(sum) * time.Second / ticks
+}
 
 // statOf is /proc/PID/stat behind the name, beginning with the state.
 func statOf(pid int) []string {
