@@ -6,12 +6,14 @@ FUZZTIME ?= 10s
 BENCHTIME ?= 1s
 BENCH ?= .
 SEEDS ?= 1 2 3
+SCHEDULES ?= 10000
+FILE_SCHEDULES ?= 500
 
 # The linter is pinned here and nowhere else; it is no dependency of the module.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo drill test race lint bench microbench fuzz model mutants nightly postgres
+.PHONY: help demo drill test race lint bench microbench fuzz model mutants simulate nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
@@ -66,9 +68,13 @@ model: ## Check the protocol model with SPIN (ARGS=-quick for one row of each ki
 mutants: ## Switch off the rules of the protocol one at a time and show that a test of each fails
 	go run ./internal/rule/prove
 
-nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules, 20 seeds of the drill, 5 minutes of each fuzz target
+simulate: ## Play seeded schedules of calls, faults and crashes in fake time: SCHEDULES in memory, FILE_SCHEDULES on SQLite files
+	go test -count=1 -timeout=60m -run '^TestSimulation$$' . -simulation.seeds $(SCHEDULES)
+	go test -count=1 -timeout=60m -run '^TestSimulationOnSQLite$$' . -simulation.seeds $(FILE_SCHEDULES)
+
+nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules in memory and 3,000 on files, 20 seeds of the drill, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...
-	go test -count=1 -timeout=60m -run '^TestSimulation$$' . -simulation.seeds 20000
+	$(MAKE) simulate SCHEDULES=20000 FILE_SCHEDULES=3000
 	@if test -n "$$PAWL_CORPORA"; then $(MAKE) drill SEEDS='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'; else \
 		echo 'PAWL_CORPORA is not set: the drill is skipped'; fi
 	$(MAKE) model ARGS='-j 2'

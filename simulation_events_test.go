@@ -105,6 +105,9 @@ func (s *sim) replace(sweeps bool) {
 }
 
 func (s *sim) jump(by time.Duration) {
+	if !s.jumps {
+		return
+	}
 	s.saw("clock jump")
 	s.log("the store's clock jumps by %v", by)
 	s.offset.Add(int64(by))

@@ -2,5 +2,8 @@
 
 package pawl_test
 
-// schedules is how many schedules TestSimulation plays by default.
-const schedules = 2000
+// How many schedules the simulation plays by default.
+const (
+	schedules         = 2000
+	schedulesOnSQLite = 50
+)

@@ -2,6 +2,9 @@
 
 package pawl_test
 
-// schedules is how many schedules TestSimulation plays by default: fewer, since the race
-// detector makes each an order of magnitude slower.
-const schedules = 300
+// How many schedules the simulation plays by default: fewer, since the race detector makes
+// each an order of magnitude slower.
+const (
+	schedules         = 300
+	schedulesOnSQLite = 20
+)

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/storetest"
 )
 
 // link is one process's way to the store that all share. It breaks as real ones do:
 // before or after a write, for a while or for good, and it dies with its process.
 type link struct {
-	*storetest.Memory
+	pawl.Store
 	s *sim
 	p *process
 	// failed is set where the process's store has failed: it takes no more writes.
@@ -140,7 +139,7 @@ func (l *link) fail(when string) {
 
 func (l *link) Begin(ctx context.Context, op *pawl.Operation, first []byte) (standing *pawl.Standing, err error) {
 	err = l.write(ctx, "begin", op.Key.String(), 3*second, func() (err error) {
-		if standing, err = l.Memory.Begin(ctx, op, first); err == nil && standing == nil {
+		if standing, err = l.Store.Begin(ctx, op, first); err == nil && standing == nil {
 			l.s.begun(l.p, op, first)
 		}
 		return err
@@ -159,8 +158,8 @@ func (l *link) Apply(ctx context.Context, c *pawl.Change) error {
 		}
 	}
 	return l.write(ctx, "a change", event(c.Entry), stall, func() error {
-		before, _ := l.Memory.Get(ctx, l.s.tenantOf(c.ID), c.ID)
-		err := l.Memory.Apply(ctx, c)
+		before, _ := l.Store.Get(ctx, l.s.tenantOf(c.ID), c.ID)
+		err := l.Store.Apply(ctx, c)
 		if err == nil {
 			l.s.changed(l.p, before, c)
 		}
@@ -170,8 +169,8 @@ func (l *link) Apply(ctx context.Context, c *pawl.Change) error {
 
 func (l *link) Renew(ctx context.Context, id pawl.ID, token int64, lease, due time.Time) (renewed bool, err error) {
 	err = l.write(ctx, "renew", "", 2*l.p.opts.Lease, func() (err error) {
-		if renewed, err = l.Memory.Renew(ctx, id, token, lease, due); renewed {
-			op, _ := l.Memory.Get(ctx, l.s.tenantOf(id), id)
+		if renewed, err = l.Store.Renew(ctx, id, token, lease, due); renewed {
+			op, _ := l.Store.Get(ctx, l.s.tenantOf(id), id)
 			l.s.judgeHeld(op)
 			l.s.ops[id].renewed = time.Now()
 		}
@@ -182,7 +181,7 @@ func (l *link) Renew(ctx context.Context, id pawl.ID, token int64, lease, due ti
 
 func (l *link) Claim(ctx context.Context, c pawl.Claim) (ops []*pawl.Operation, err error) {
 	err = l.write(ctx, "claim", "", 2*l.p.opts.Lease, func() (err error) {
-		ops, err = l.Memory.Claim(ctx, c)
+		ops, err = l.Store.Claim(ctx, c)
 		return err
 	})
 	if err != nil {
@@ -195,21 +194,21 @@ func (l *link) Get(ctx context.Context, tenant string, id pawl.ID) (*pawl.Operat
 	if _, err := l.enter(ctx, "get", false); err != nil {
 		return nil, err
 	}
-	return l.Memory.Get(ctx, tenant, id)
+	return l.Store.Get(ctx, tenant, id)
 }
 
 func (l *link) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error) {
 	if _, err := l.enter(ctx, "find", false); err != nil {
 		return nil, err
 	}
-	return l.Memory.Find(ctx, q)
+	return l.Store.Find(ctx, q)
 }
 
 func (l *link) Now(ctx context.Context) (time.Time, error) {
 	if _, err := l.enter(ctx, "now", false); err != nil {
 		return time.Time{}, err
 	}
-	return l.Memory.Now(ctx)
+	return l.Store.Now(ctx)
 }
 
 // record is what the simulation itself keeps of an operation: every state that was made

@@ -4,16 +4,22 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/sqlite"
+	"github.com/pawl-dev/pawl/storetest"
 )
 
 var (
-	simulationSeeds = flag.Int("simulation.seeds", schedules, "number of schedules that TestSimulation plays")
+	simulationSeeds = flag.Int("simulation.seeds", 0, "number of schedules that the simulation plays; 0 means each test's own number")
 	simulationSeed  = flag.Uint64("simulation.seed", 1, "seed of the first schedule")
 	simulationGoOn  = flag.Bool("simulation.goon", false, "play on after a schedule that fails, and print none")
 	simulationTrace = flag.Bool("simulation.trace", false, "print every schedule")
@@ -42,6 +48,12 @@ var sometimes = []string{
 	"told FAILED_NO_EFFECT store refused", "told FAILED_NO_EFFECT generations refused", "told FAILED_NO_EFFECT attempts replayed",
 }
 
+// rarely lists what need not happen in the few schedules that are played on files.
+var rarely = []string{
+	"clock jump", "fence called accepted work off", "fence let accepted work be", "given up before the write",
+	"person refused: version", "told FAILED_NO_EFFECT generations refused",
+}
+
 // TestSimulation plays schedules drawn from seeds against the real executor, in fake
 // time: several processes on one store, calls in other words and at other steps, lost,
 // late, repeated and refused requests, probes that lag, fences, crashes, stores that
@@ -52,9 +64,37 @@ var sometimes = []string{
 // one instant. A seed that fails now and then fails with -count.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
+	simulate(t, schedules, 2000, sometimes, func(string) func() pawl.Store {
+		m := storetest.NewMemory()
+		return func() pawl.Store { return m }
+	})
+}
+
+// TestSimulationOnSQLite plays the same schedules on SQLite files, of which each process
+// has its own handle. Their clock is the process's and does not jump.
+func TestSimulationOnSQLite(t *testing.T) {
+	t.Parallel()
+	often := slices.DeleteFunc(slices.Clone(sometimes), func(what string) bool { return slices.Contains(rarely, what) })
+	simulate(t, schedulesOnSQLite, 500, often, func(folder string) func() pawl.Store {
+		return func() pawl.Store {
+			db, err := sqlite.Open(filepath.Join(folder, "pawl.db"), &sqlite.Options{WALSize: 1 << 20, Reserve: 64 << 10})
+			if err != nil {
+				panic(err)
+			}
+			return db
+		}
+	})
+}
+
+// simulate plays schedules, each on a store of its own in a folder of its own. Where there
+// are enough of them, everything in must has to have happened in one.
+func simulate(t *testing.T, seeds, enough int, must []string, store func(folder string) func() pawl.Store) {
+	if *simulationSeeds > 0 {
+		seeds = *simulationSeeds
+	}
 	var mu sync.Mutex
 	counts := map[string]int{}
-	next, end := *simulationSeed, *simulationSeed+uint64(*simulationSeeds)
+	next, end := *simulationSeed, *simulationSeed+uint64(seeds)
 	take := func() (uint64, bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -64,12 +104,17 @@ func TestSimulation(t *testing.T) {
 		next++
 		return next - 1, true
 	}
+	name := t.Name()
 	t.Run("schedules", func(t *testing.T) {
 		for i := range 2 {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
 				for seed, ok := take(); ok && (*simulationGoOn || !t.Failed()); seed, ok = take() {
-					s := playSeed(t, seed)
+					folder, err := os.MkdirTemp(t.TempDir(), "")
+					if err != nil {
+						t.Fatal(err)
+					}
+					s := playSeed(t, name, seed, store(folder))
 					mu.Lock()
 					s.notes.Lock()
 					for what, n := range s.counts {
@@ -77,6 +122,7 @@ func TestSimulation(t *testing.T) {
 					}
 					s.notes.Unlock()
 					mu.Unlock()
+					os.RemoveAll(folder)
 				}
 			})
 		}
@@ -86,23 +132,20 @@ func TestSimulation(t *testing.T) {
 			t.Logf("%7d %s", counts[what], what)
 		}
 	}
-	if *simulationSeeds < enough || t.Failed() {
+	if seeds < enough || t.Failed() {
 		return
 	}
-	for _, what := range sometimes {
+	for _, what := range must {
 		if counts[what] == 0 {
-			t.Errorf("never in %d schedules: %s", *simulationSeeds, what)
+			t.Errorf("never in %d schedules: %s", seeds, what)
 		}
 	}
 }
 
-// enough is the number of schedules in which everything happens.
-const enough = 2000
-
 // playSeed plays one schedule in a bubble of its own.
-func playSeed(t *testing.T, seed uint64) *sim {
+func playSeed(t *testing.T, name string, seed uint64, open func() pawl.Store) *sim {
 	t.Helper()
-	hung := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("simulation seed %d hangs", seed)) })
+	hung := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("%s: seed %d hangs", name, seed)) })
 	defer hung.Stop()
 	var s *sim
 	func() {
@@ -112,15 +155,15 @@ func playSeed(t *testing.T, seed uint64) *sim {
 			}
 		}()
 		synctest.Test(t, func(*testing.T) {
-			s = newSim(seed)
+			s = newSim(seed, open)
 			s.play()
 		})
 	}()
 	s.notes.Lock() // whatever a hung call may have noted last
 	defer s.notes.Unlock()
 	if len(s.broken) > 0 {
-		t.Errorf("broken in seed %d:\n\t%s\nreplay: go test -run TestSimulation -simulation.seed %d -simulation.seeds 1 .",
-			seed, strings.Join(s.broken, "\n\t"), seed)
+		t.Errorf("broken in seed %d:\n\t%s\nreplay: go test -run '^%s$' -simulation.seed %d -simulation.seeds 1 .",
+			seed, strings.Join(s.broken, "\n\t"), name, seed)
 	}
 	if len(s.broken) > 0 && !*simulationGoOn || *simulationTrace {
 		t.Logf("the schedule of seed %d:\n\t%s", seed, strings.Join(s.trace, "\n\t"))

@@ -18,16 +18,18 @@ import (
 type sim struct {
 	seed    uint64
 	dice    dice
-	store   *storetest.Memory
+	open    func() pawl.Store // another handle on the store
+	store   pawl.Store        // the simulation's own
 	start   time.Time
 	offset  atomic.Int64 // of the store's clock against the processes' and providers'
+	jumps   bool         // the store's clock follows the offset
 	parents map[string]string
 	bad     float64     // how much goes wrong: 0 nothing, 1 a lot
 	calm    atomic.Bool // nothing goes wrong any more
 	breaks  atomic.Int64
 	wg      sync.WaitGroup
 
-	mu      sync.Mutex // guards the remotes too
+	mu      lock // guards the remotes too
 	remotes []*remote
 	ops     map[pawl.ID]*record
 	begins  []*record
@@ -44,14 +46,24 @@ type sim struct {
 	running sync.Map   // names of the processes that are not dead
 }
 
-func newSim(seed uint64) *sim {
+func newSim(seed uint64, open func() pawl.Store) *sim {
 	s := &sim{
-		seed: seed, dice: dice{seed}, store: storetest.NewMemory(), start: time.Now(),
+		seed: seed, dice: dice{seed}, open: open, store: open(), start: time.Now(), mu: make(lock, 1),
 		ops: map[pawl.ID]*record{}, counts: map[string]int{}, parents: map[string]string{"run-1": "parent", "run-2": "parent", "run-3": "other"},
 	}
-	s.store.SetClock(func() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) })
+	if m, ok := s.store.(*storetest.Memory); ok {
+		m.SetClock(func() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) })
+		s.jumps = true
+	}
 	return s
 }
+
+// lock is a mutex in which a goroutine that waits does not hold fake time up: whoever has
+// it may wait for a store that waits.
+type lock chan struct{}
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
 
 // trouble is how much goes wrong now.
 func (s *sim) trouble() float64 {
@@ -132,7 +144,7 @@ func (s *sim) launch(sweeps bool, edit func(*pawl.Options)) *process {
 	p := &process{s: s, name: fmt.Sprintf("p%d", len(s.procs)+1), gone: make(chan struct{})}
 	d := s.dice.at("process", p.name)
 	p.ctx, p.kill = context.WithCancel(context.Background())
-	p.link = &link{Memory: s.store, s: s, p: p}
+	p.link = &link{Store: s.open(), s: s, p: p}
 	if d.chance(0.3 * s.bad) {
 		p.link.busyFrom = time.Now().Add(d.between(0, time.Minute))
 		p.link.busyTo = p.link.busyFrom.Add(d.between(0, pick(d, 3*second, 50*second)))
@@ -240,7 +252,14 @@ func (s *sim) play() {
 	s.events(d, jumps)
 	s.rest()
 	s.judge()
-	s.store.Close()
+	for _, p := range s.procs {
+		if err := p.link.Store.Close(); err != nil {
+			s.fail("close: %v", err)
+		}
+	}
+	if err := s.store.Close(); err != nil {
+		s.fail("close: %v", err)
+	}
 }
 
 // describe renders drawn terms for a trace.
