@@ -9,15 +9,12 @@ import (
 // inside Once of the undoing. Undo is called with the original's answer if it was carried out,
 // once; nil is passed where its answer was too large to keep. If the original never came it
 // is fenced, so that it changes nothing when it arrives late, and undo is not called. What
-// was undone or fenced before is left alone.
+// was undone or fenced before is refused for another tombstone.
 //
 // It returns what it found: Done (and now undone), Absent (and now fenced), Undone, Fenced,
 // Unknown (nothing was done). ErrInFlight means that the original is being worked on.
 func Undo(ctx context.Context, tx DB, d Dialect, original *Request, undo func(ctx context.Context, done *Response) error, terms *Terms) (State, error) {
-	rec, err := take(ctx, tx, d, original)
-	if err == ErrMismatch { // who undoes need not know the body, so the holder's is another
-		err = ErrInFlight
-	}
+	rec, err := take(ctx, tx, d, original.id(), "")
 	if err != nil {
 		return "", err
 	}
@@ -32,29 +29,26 @@ func Undo(ctx context.Context, tx DB, d Dialect, original *Request, undo func(ct
 		if err := undo(ctx, res); err != nil {
 			return "", err
 		}
-		t := terms.withDefaults()
-		if _, err := tx.Exec(ctx, d.query(`UPDATE pawl_receipts SET state = $1, forget = NOW + $2 WHERE id = $3`),
-			string(Undone), millis(t.Retention+t.Tombstone), original.id()); err != nil {
-			return "", fmt.Errorf("receiver: record the undoing: %w", err)
-		}
-		return Done, nil
+		return Done, refuseOn(ctx, tx, d, original.id(), Undone, terms)
+	case Undone, Fenced:
+		return rec.state, refuseOn(ctx, tx, d, original.id(), rec.state, terms)
 	}
 	return rec.state, nil
 }
 
 // Fence makes it final that a request was not carried out: if its key is unknown, it is
-// refused from now on, for the tombstone's life. It returns what it found, and the answer
+// refused from now on, for a whole tombstone, and so it is if it was fenced before. It returns what it found, and the answer
 // where the request was Done. ErrInFlight means that it is being worked on: ask again.
 func Fence(ctx context.Context, tx DB, d Dialect, req *Request, terms *Terms) (State, *Response, error) {
-	rec, err := take(ctx, tx, d, req)
-	if err == ErrMismatch { // a fence knows no body, so the holder's is another
-		err = ErrInFlight
-	}
+	rec, err := take(ctx, tx, d, req.id(), "")
 	if err != nil {
 		return "", nil, err
 	}
 	if rec.state == Absent {
 		return Fenced, nil, fence(ctx, tx, d, req.id(), terms)
+	}
+	if rec.state == Fenced {
+		return Fenced, nil, refuseOn(ctx, tx, d, req.id(), Fenced, terms)
 	}
 	res, err := rec.response()
 	if err == ErrNotKept {
@@ -64,12 +58,10 @@ func Fence(ctx context.Context, tx DB, d Dialect, req *Request, terms *Terms) (S
 }
 
 // Look returns what is recorded of a request, and its answer where that is kept. ErrInFlight
-// means that it is being worked on.
+// means that it is being worked on. On PostgreSQL the transaction is READ COMMITTED: another
+// one may have a snapshot older than the key's lock.
 func Look(ctx context.Context, tx DB, d Dialect, req *Request) (State, *Response, error) {
-	rec, err := take(ctx, tx, d, req)
-	if err == ErrMismatch { // who looks knows no body, so the holder's is another
-		err = ErrInFlight
-	}
+	rec, err := take(ctx, tx, d, req.id(), "")
 	if err != nil || rec.state != Done {
 		if err == nil {
 			return rec.state, nil, nil
@@ -96,13 +88,26 @@ func fence(ctx context.Context, tx DB, d Dialect, id string, terms *Terms) error
 	return nil
 }
 
+// refuseOn keeps a record's key refused, in the given state, for a whole tombstone from now.
+func refuseOn(ctx context.Context, tx DB, d Dialect, id string, s State, terms *Terms) error {
+	t := terms.withDefaults()
+	n, err := tx.Exec(ctx, d.query(`UPDATE pawl_receipts SET state = $1, forget = NOW + $2 WHERE id = $3`), string(s), millis(t.Retention+t.Tombstone), id)
+	if err == nil && n != 1 {
+		err = ErrInFlight // pruned meanwhile: roll back and ask again
+	}
+	if err != nil {
+		return fmt.Errorf("receiver: record that the key is refused: %w", err)
+	}
+	return nil
+}
+
 // Begin marks a request whose handler has effects outside the transaction, in a transaction
 // that the caller commits before it calls the handler. A mark that no Finish takes away
 // means Unknown: the request is never carried out again by itself. It returns the answer of
 // an earlier request where there is one.
 func Begin(ctx context.Context, tx DB, d Dialect, req *Request, terms *Terms) (*Response, error) {
 	t := terms.withDefaults()
-	rec, err := take(ctx, tx, d, req)
+	rec, err := take(ctx, tx, d, req.id(), req.fingerprint())
 	if err != nil {
 		return nil, err
 	}

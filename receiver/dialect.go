@@ -95,7 +95,7 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect) error {
 // Prune forgets records whose tombstone is over, at most limit of them, and returns how
 // many. A key that is forgotten is a new one when it comes again.
 func Prune(ctx context.Context, db *sql.DB, d Dialect, limit int) (int64, error) {
-	r, err := db.ExecContext(ctx, d.query(`DELETE FROM pawl_receipts WHERE id IN (SELECT id FROM pawl_receipts WHERE forget <= NOW LIMIT $1)`), limit)
+	r, err := db.ExecContext(ctx, d.query(`DELETE FROM pawl_receipts WHERE id IN (SELECT id FROM pawl_receipts WHERE forget <= NOW LIMIT $1) AND forget <= NOW`), limit)
 	if err != nil {
 		return 0, fmt.Errorf("receiver: prune: %w", err)
 	}

@@ -74,7 +74,8 @@ func New(db *sql.DB, d Dialect, o *Options) *Receiver {
 type contextKey struct{}
 
 // Tx is the transaction that a handler behind Wrap works in: every change that belongs to
-// the request goes through it. It is nil without a key.
+// the request goes through it, and neither commit nor rollback: Wrap does that. It is nil
+// without a key.
 func Tx(ctx context.Context) *sql.Tx {
 	tx, _ := ctx.Value(contextKey{}).(*sql.Tx)
 	return tx
@@ -113,9 +114,9 @@ func (r *Receiver) request(w http.ResponseWriter, hr *http.Request) (*Request, e
 	if err != nil {
 		return nil, errPrincipal
 	}
-	req := &Request{Principal: principal, Method: hr.Method, Path: hr.URL.EscapedPath(), Query: hr.URL.RawQuery, Key: key}
-	if text := hr.Header.Get(r.o.NotAfter); text != "" {
-		if req.NotAfter, err = time.Parse(time.RFC3339Nano, text); err != nil {
+	req := &Request{Principal: principal, Method: hr.Method, Path: pathOf(hr.URL.EscapedPath()), Query: hr.URL.RawQuery, Key: key}
+	if texts := hr.Header.Values(r.o.NotAfter); len(texts) > 0 {
+		if req.NotAfter, err = time.Parse(time.RFC3339Nano, texts[0]); err != nil || len(texts) > 1 {
 			return nil, errNotAfter
 		}
 	}
@@ -150,16 +151,19 @@ func (r *Receiver) serve(w http.ResponseWriter, hr *http.Request, req *Request, 
 			return
 		}
 	}
-	res, atCommit, err := r.once(ctx, hr, req, next)
+	res, called, doubt, err := r.once(ctx, hr, req, next)
+	if r.o.Outside && err != nil && !called {
+		r.unmark(ctx, req)
+	}
 	var failure *Failure
 	switch {
 	case errors.As(err, &failure):
-		if !r.o.Outside {
+		if !doubt {
 			failure.Response.Header.Set("Pawl-Effect", "none") // all of it is rolled back
 		}
 		write(w, failure.Response)
 	case err != nil:
-		refuse(w, err, atCommit)
+		refuse(w, err, doubt)
 	default:
 		write(w, res)
 	}
@@ -185,8 +189,8 @@ func (r *Receiver) enter(req *Request) (release func(), err error) {
 }
 
 // begin opens a transaction that writes. SQLite's own BEGIN would only read.
-func (r *Receiver) begin(ctx context.Context) (*sql.Tx, error) {
-	tx, err := r.db.BeginTx(ctx, nil)
+func (r *Receiver) begin(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) {
+	tx, err := r.db.BeginTx(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("receiver: begin: %w", err)
 	}
@@ -194,7 +198,7 @@ func (r *Receiver) begin(ctx context.Context) (*sql.Tx, error) {
 }
 
 func (r *Receiver) mark(ctx context.Context, req *Request) (*Response, error) {
-	tx, err := r.begin(ctx)
+	tx, err := r.begin(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -209,19 +213,36 @@ func (r *Receiver) mark(ctx context.Context, req *Request) (*Response, error) {
 	return nil, nil
 }
 
-// once runs the handler in the transaction that records its answer.
-func (r *Receiver) once(ctx context.Context, hr *http.Request, req *Request, next http.Handler) (res *Response, atCommit bool, err error) {
-	tx, err := r.begin(ctx)
+// unmark takes the mark away from a request whose handler was not called. Where that fails the
+// request stays unknown, which is safe.
+func (r *Receiver) unmark(ctx context.Context, req *Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	tx, err := r.begin(ctx, nil)
 	if err != nil {
-		return nil, false, err
+		return
+	}
+	defer tx.Rollback()
+	if Finish(ctx, TxOf(tx), r.dialect, req) == nil {
+		_ = tx.Commit() // see above
+	}
+}
+
+// once runs the handler in the transaction that records its answer. Called tells whether it
+// came to that, doubt whether a failure may have left an effect.
+func (r *Receiver) once(ctx context.Context, hr *http.Request, req *Request, next http.Handler) (res *Response, called, doubt bool, err error) {
+	tx, err := r.begin(ctx, nil)
+	if err != nil {
+		return nil, false, false, err
 	}
 	defer tx.Rollback() // after a commit it does nothing; in a panic it undoes the change
 	if r.o.Outside {
 		if err := Finish(ctx, TxOf(tx), r.dialect, req); err != nil {
-			return nil, false, err
+			return nil, false, false, err
 		}
 	}
 	res, err = Once(ctx, TxOf(tx), r.dialect, req, func(ctx context.Context) (*Response, error) {
+		called = true
 		rec := &recorder{header: http.Header{}}
 		inner := hr.Clone(context.WithValue(ctx, contextKey{}, tx))
 		inner.Body = io.NopCloser(bytes.NewReader(req.Body))
@@ -230,12 +251,13 @@ func (r *Receiver) once(ctx context.Context, hr *http.Request, req *Request, nex
 		return rec.response(), nil
 	}, &r.o.Terms)
 	if err != nil {
-		return nil, false, err
+		ended := errors.Is(tx.Rollback(), sql.ErrTxDone) && ctx.Err() == nil // by the handler, and who knows how
+		return nil, called, called && (r.o.Outside || ended), err
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, true, fmt.Errorf("receiver: commit: %w", err)
+		return nil, called, true, fmt.Errorf("receiver: commit: %w", err)
 	}
-	return res, false, nil
+	return res, called, false, nil
 }
 
 // write sends an answer.

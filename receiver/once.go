@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -99,7 +100,7 @@ func (t *Terms) withDefaults() Terms {
 // called, or is what the database said; then nothing is known to be changed by this call.
 func Once(ctx context.Context, tx DB, d Dialect, req *Request, do func(ctx context.Context) (*Response, error), terms *Terms) (*Response, error) {
 	t := terms.withDefaults()
-	rec, err := take(ctx, tx, d, req)
+	rec, err := take(ctx, tx, d, req.id(), req.fingerprint())
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +113,9 @@ func Once(ctx context.Context, tx DB, d Dialect, req *Request, do func(ctx conte
 	res, err := do(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if res == nil {
+		return nil, errors.New("receiver: the request has no answer")
 	}
 	if res.Status >= 500 {
 		return nil, &Failure{res}
@@ -152,11 +156,11 @@ type record struct {
 	digest       string
 }
 
-// take locks a request's key for the transaction and reads its record.
-func take(ctx context.Context, tx DB, d Dialect, req *Request) (*record, error) {
-	id := req.id()
+// take locks a key for the transaction and reads its record. The fingerprint is the
+// request's; who asks about a key has none.
+func take(ctx context.Context, tx DB, d Dialect, id, fingerprint string) (*record, error) {
 	if d == PostgreSQL {
-		if err := lockKey(ctx, tx, id, req.fingerprint()); err != nil {
+		if err := lockKey(ctx, tx, id, fingerprint); err != nil {
 			return nil, err
 		}
 	} else if _, err := tx.Exec(ctx, d.query(`UPDATE pawl_receipts SET id = id WHERE id = $1`), id); err != nil {
@@ -165,31 +169,44 @@ func take(ctx context.Context, tx DB, d Dialect, req *Request) (*record, error) 
 	return read(ctx, tx, d, id)
 }
 
-// lockKey takes the key's lock. Who holds it is not known, but what for: the holder also
-// shares a lock of key and fingerprint.
+// lockKey takes the key's lock, one of one number. A request then takes one of two numbers,
+// which shows what it holds the key for: the key's and the fingerprint's. Whoever finds the
+// key held only looks at the locks, so no two that look can mislead each other, and a holder
+// that shows nothing, or nothing yet, is no other request.
 func lockKey(ctx context.Context, tx DB, id, fingerprint string) error {
-	var got bool
-	if _, err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, []any{lockOf(id, "")}, &got); err != nil {
+	key := lockOf(id)
+	purpose, what := int32(lockOf("fingerprint "+id)), int32(lockOf(fingerprint))
+	var got, other bool
+	if _, err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, []any{key}, &got); err != nil {
 		return fmt.Errorf("receiver: lock the key: %w", err)
 	}
-	if got {
-		_, err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock_shared($1)`, []any{lockOf(id, fingerprint)}, &got)
-		if err != nil {
+	switch {
+	case fingerprint == "" && !got:
+		return ErrInFlight
+	case fingerprint == "":
+		return nil
+	case got:
+		if _, err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock_shared($1::int, $2::int)`, []any{purpose, what}, &got); err != nil {
 			return fmt.Errorf("receiver: lock the key: %w", err)
 		}
 		return nil
 	}
-	if _, err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, []any{lockOf(id, fingerprint)}, &got); err != nil {
-		return fmt.Errorf("receiver: lock the key: %w", err)
+	_, err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_locks f ON f.pid = k.pid AND f.database = k.database
+		WHERE k.locktype = 'advisory' AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND k.classid::bigint = $1 AND k.objid::bigint = $2 AND k.objsubid = 1 AND k.granted
+		AND f.locktype = 'advisory' AND f.classid::bigint = $3 AND f.objid::bigint <> $4 AND f.objsubid = 2 AND f.granted)`,
+		[]any{int64(uint64(key) >> 32), int64(uint32(key)), int64(uint32(purpose)), int64(uint32(what))}, &other)
+	if err != nil {
+		return fmt.Errorf("receiver: look who has the key: %w", err)
 	}
-	if got {
-		return ErrMismatch // nobody works on this request, so the holder works on another
+	if other {
+		return ErrMismatch
 	}
 	return ErrInFlight
 }
 
-func lockOf(id, fingerprint string) int64 {
-	sum := sha256.Sum256([]byte("pawl receiver " + id + " " + fingerprint))
+func lockOf(name string) int64 {
+	sum := sha256.Sum256([]byte("pawl receiver " + name))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
@@ -249,8 +266,10 @@ var notKept = []string{
 
 func kept(h http.Header) http.Header {
 	h = h.Clone()
-	for _, name := range notKept {
-		h.Del(name)
+	for name := range h { // a handler may set it in any spelling
+		if slices.Contains(notKept, http.CanonicalHeaderKey(name)) {
+			delete(h, name)
+		}
 	}
 	return h
 }

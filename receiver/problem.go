@@ -49,7 +49,7 @@ var (
 
 // Problem is the answer for an error of this package, or of the database, as Wrap gives it:
 // a body of application/problem+json that says what the request changed. AtCommit says that
-// the database failed at the end, so that nobody knows.
+// the database failed at the end, so that nobody knows, whatever the error is.
 func Problem(err error, atCommit bool) (status int, header http.Header, body []byte) {
 	p := problem{Status: 503, Code: "store_unavailable", retry: 1}
 	title := "the record of keys cannot be reached; nothing was done"
@@ -57,7 +57,7 @@ func Problem(err error, atCommit bool) (status int, header http.Header, body []b
 		p.Code, p.Effect, title = "outcome_unknown", "unknown", "the record of keys failed at the end; the same request again tells what happened"
 	}
 	for _, known := range problems {
-		if errors.Is(err, known.err) {
+		if !atCommit && errors.Is(err, known.err) {
 			p, title = known.p, known.err.Error()
 			break
 		}

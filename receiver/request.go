@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math/big"
 	"net/http"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Request is what identifies a request and what it asks for.
@@ -71,6 +72,9 @@ func canonicalJSON(raw []byte) ([]byte, bool) {
 	}
 	var b bytes.Buffer
 	writeCanonical(&b, v)
+	if bytes.ContainsRune(b.Bytes(), utf8.RuneError) {
+		return nil, false // broken texts all decode to it, and would count as equal
+	}
 	return b.Bytes(), true
 }
 
@@ -112,18 +116,29 @@ func writeCanonical(b *bytes.Buffer, v any) {
 	}
 }
 
-// canonicalNumber spells equal numbers alike. What would take too long to compute counts by
-// its spelling.
+// canonicalNumber spells equal numbers alike, and no longer than they came: all digits that
+// count, and the power of ten. An exponent beyond all use counts by its spelling.
 func canonicalNumber(s string) string {
-	_, exponent, has := strings.Cut(strings.ToLower(s), "e")
-	if len(s) > 400 || has && len(strings.TrimLeft(exponent, "+-0")) > 3 {
-		return s
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	power := 0
+	if exponent != "" {
+		var err error
+		if power, err = strconv.Atoi(exponent); err != nil || power > 1e9 || power < -1e9 {
+			return s
+		}
 	}
-	r, ok := new(big.Rat).SetString(s)
-	if !ok {
-		return s
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return "0"
 	}
-	return r.RatString()
+	significant := strings.TrimRight(digits, "0")
+	power += len(digits) - len(significant) - len(fraction)
+	if negative {
+		significant = "-" + significant
+	}
+	return significant + "e" + strconv.Itoa(power)
 }
 
 // maxKey is the number of characters that a key may have.

@@ -46,12 +46,12 @@ func FuzzFingerprint(f *testing.F) {
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(body string) string { return (&Request{Body: []byte(body)}).fingerprint() }
-	for _, same := range [][2]string{{`{"n":1.0}`, `{"n":1}`}, {`{"n":1e2}`, `{"n":100}`}, {`{"a":1,"b":2}`, `{"b":2,"a":1}`}} {
+	for _, same := range [][2]string{{`{"n":1.0}`, `{"n":1}`}, {`{"n":1e2}`, `{"n":100}`}, {`-0`, `0.00`}, {`-12.50e3`, `-12500`}, {`1e999`, `10E+998`}, {`0.001`, `1e-3`}, {`{"a":1,"b":2}`, `{"b":2,"a":1}`}} {
 		if of(same[0]) != of(same[1]) {
 			t.Errorf("%s and %s: got two payloads, want one", same[0], same[1])
 		}
 	}
-	for _, other := range [][2]string{{`{"n":9007199254740993}`, `{"n":9007199254740992}`}, {`{"n":"1"}`, `{"n":1}`}, {`{}`, ``}, {`[1,2]`, `[2,1]`}} {
+	for _, other := range [][2]string{{`{"n":9007199254740993}`, `{"n":9007199254740992}`}, {`{"n":"1"}`, `{"n":1}`}, {`1`, `-1`}, {`1e3`, `1e-3`}, {`10`, `1`}, {`0.1`, `1`}, {`{}`, ``}, {`[1,2]`, `[2,1]`}} {
 		if of(other[0]) == of(other[1]) {
 			t.Errorf("%s and %s: got one payload, want two", other[0], other[1])
 		}

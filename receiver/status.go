@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -38,7 +39,7 @@ func (r *Receiver) Record(method string) http.Handler {
 			refuse(w, err, false)
 			return
 		}
-		req := &Request{Principal: principal, Method: method, Path: strings.TrimSuffix(before, "/"), Key: key}
+		req := &Request{Principal: principal, Method: method, Path: pathOf(before), Key: key}
 		s, err := r.status(hr, req, hr.URL.Query().Get("fence") == "1")
 		if err != nil {
 			refuse(w, err, false)
@@ -53,6 +54,27 @@ func (r *Receiver) Record(method string) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(body) // the client may have gone
 	})
+}
+
+// look is how a transaction begins that reads a record after its lock: with PostgreSQL each
+// statement must see what is committed by then, whatever the database's default is.
+func (r *Receiver) look() *sql.TxOptions {
+	if r.dialect == PostgreSQL {
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	}
+	return nil
+}
+
+// pathOf spells a path in one way: a slash at its end and escapes that are not needed do not
+// make it another one.
+func pathOf(escaped string) string {
+	segments := strings.Split(strings.TrimRight(escaped, "/"), "/")
+	for i, s := range segments {
+		if text, err := url.PathUnescape(s); err == nil {
+			segments[i] = url.PathEscape(text)
+		}
+	}
+	return strings.Join(segments, "/")
 }
 
 // keyInPath reads a key, escaped as a segment of a path, with or without its quotes.
@@ -75,7 +97,7 @@ func (r *Receiver) status(hr *http.Request, req *Request, fence bool) (*Status, 
 	if busy {
 		return statusOf(InFlight, nil), nil
 	}
-	tx, err := r.begin(ctx)
+	tx, err := r.begin(ctx, r.look())
 	if err != nil {
 		return nil, err
 	}
