@@ -54,6 +54,7 @@ tools:
     use: pawl-receiver/operation
     upstream: there
     not_after: {after: 400ms}
+    probe: {lag: 0s} # one clock
     timeout: 150ms
     linger: 50ms
     flight: 1s
@@ -128,7 +129,7 @@ tools:
 
 // service is the other end: a table of moves behind the receiver.
 func service(db *sql.DB) http.Handler {
-	r := receiver.New(db, receiver.SQLite, nil)
+	r := receiver.New(db, receiver.SQLite, receiver.OneCaller, nil)
 	mux := http.NewServeMux()
 	mux.Handle("POST /operations", r.Wrap(http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		body, _ := io.ReadAll(hr.Body)

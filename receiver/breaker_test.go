@@ -40,40 +40,6 @@ func execute(t *testing.T, db *sql.DB, query string, args ...any) {
 	}
 }
 
-// Who looks or fences has the key's lock for a moment and knows no body. A request that
-// comes meanwhile is told to wait, not that its key belongs to another request.
-func TestLookersAreNoConflict(t *testing.T) {
-	db := onPostgres(t)
-	nothing := func(context.Context, *receiver.Response) error { return nil }
-	for name, hold := range map[string]func(tx receiver.DB) error{
-		"look": func(tx receiver.DB) error {
-			_, _, err := receiver.Look(t.Context(), tx, receiver.PostgreSQL, &receiver.Request{Key: "k"})
-			return err
-		},
-		"fence": func(tx receiver.DB) error {
-			_, _, err := receiver.Fence(t.Context(), tx, receiver.PostgreSQL, &receiver.Request{Key: "k"}, nil)
-			return err
-		},
-		"undo": func(tx receiver.DB) error {
-			_, err := receiver.Undo(t.Context(), tx, receiver.PostgreSQL, &receiver.Request{Key: "k"}, nothing, nil)
-			return err
-		},
-	} {
-		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := hold(receiver.TxOf(tx)); err != nil {
-			t.Fatal(err)
-		}
-		req := &receiver.Request{Key: "k", Body: []byte(`{"n":1}`)}
-		if _, err := once(t, db, receiver.PostgreSQL, req, 201, nil); !errors.Is(err, receiver.ErrInFlight) {
-			t.Errorf("beside %s: got %v, want ErrInFlight", name, err)
-		}
-		tx.Rollback()
-	}
-}
-
 // between is a transaction that calls then after its first query.
 type between struct {
 	receiver.DB
@@ -98,7 +64,7 @@ func TestCopiesAreNoConflict(t *testing.T) {
 		}
 	}
 	err := in(t, db, func(tx *sql.Tx) error {
-		_, err := receiver.Once(t.Context(), &between{receiver.TxOf(tx), copied}, receiver.PostgreSQL, request("k"), func(ctx context.Context) (*receiver.Response, error) {
+		_, err := receiver.Once(t.Context(), &between{receiver.TxOf(tx, receiver.PostgreSQL), copied}, request("k"), func(ctx context.Context) (*receiver.Response, error) {
 			copied()
 			return move(tx, 201)(ctx)
 		}, nil)
@@ -112,7 +78,7 @@ func TestCopiesAreNoConflict(t *testing.T) {
 // With effects outside, a failure after the handler is never told as no effect.
 func TestOutsideFailsAfterTheHandler(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
-		r := receiver.New(db, d, &receiver.Options{Outside: true, Timeout: 2 * time.Second})
+		r := receiver.New(db, d, receiver.OneCaller, &receiver.Options{Outside: true, Timeout: 2 * time.Second})
 		url := serve(t, r.Wrap(http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 			<-hr.Context().Done() // the effect outside takes too long, and happens
 			created(w)
@@ -136,7 +102,7 @@ func TestOutsideFailsBeforeTheHandler(t *testing.T) {
 		$$ BEGIN IF nextval('deletes') = 1 THEN RAISE 'planted'; END IF; RETURN OLD; END $$`)
 	execute(t, db, `CREATE TRIGGER fail_once BEFORE DELETE ON pawl_receipts FOR EACH ROW EXECUTE FUNCTION fail_once()`)
 	var calls atomic.Int32
-	url := serve(t, receiver.New(db, receiver.PostgreSQL, &receiver.Options{Outside: true}).Wrap(moving(&calls, created)))
+	url := serve(t, receiver.New(db, receiver.PostgreSQL, receiver.OneCaller, &receiver.Options{Outside: true}).Wrap(moving(&calls, created)))
 	got := send(t, "POST", url+"/moves", "k", `{}`)
 	if code, effect := got.problem(); got.status != 503 || effect != "none" || calls.Load() != 0 {
 		t.Fatalf("got %d %s %s after %d calls, want 503, none, no call", got.status, code, effect, calls.Load())
@@ -150,7 +116,7 @@ func TestOutsideFailsBeforeTheHandler(t *testing.T) {
 func TestHandlerThatCommits(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		for _, status := range []int{201, 500} {
-			url := serve(t, receiver.New(db, d, nil).Wrap(http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+			url := serve(t, receiver.New(db, d, receiver.OneCaller, nil).Wrap(http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 				tx := receiver.Tx(hr.Context())
 				if _, err := tx.ExecContext(hr.Context(), `INSERT INTO moves (n) VALUES (1)`); err != nil {
 					t.Error(err)
@@ -177,7 +143,7 @@ func TestPruneBesideUndo(t *testing.T) {
 	execute(t, db, `UPDATE pawl_receipts SET forget = 0`)
 	pruned := make(chan error, 1)
 	err := in(t, db, func(tx *sql.Tx) error {
-		_, err := receiver.Undo(t.Context(), receiver.TxOf(tx), receiver.PostgreSQL, request("k"), func(context.Context, *receiver.Response) error { return nil }, nil)
+		_, err := receiver.Undo(t.Context(), receiver.TxOf(tx, receiver.PostgreSQL), request("k"), func(context.Context, *receiver.Response) error { return nil }, nil)
 		go func() {
 			_, err := receiver.Prune(t.Context(), db, receiver.PostgreSQL, 10)
 			pruned <- err
@@ -202,11 +168,11 @@ func TestFenceHoldsAnew(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		nothing := func(context.Context, *receiver.Response) error { return nil }
 		undo := func(tx *sql.Tx) error {
-			_, err := receiver.Undo(t.Context(), receiver.TxOf(tx), d, request("k"), nothing, nil)
+			_, err := receiver.Undo(t.Context(), receiver.TxOf(tx, d), request("k"), nothing, nil)
 			return err
 		}
 		fence := func(tx *sql.Tx) error {
-			_, _, err := receiver.Fence(t.Context(), receiver.TxOf(tx), d, request("k"), nil)
+			_, err := receiver.Fence(t.Context(), receiver.TxOf(tx, d), request("k"), nil)
 			return err
 		}
 		for _, again := range []func(*sql.Tx) error{fence, undo} {
@@ -232,7 +198,7 @@ func TestFenceHoldsAnew(t *testing.T) {
 func TestSpellingsOfAPath(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
-		r := receiver.New(db, d, nil)
+		r := receiver.New(db, d, receiver.OneCaller, nil)
 		url := serve(t, r.Wrap(moving(&calls, created)))
 		record := serve(t, r.Record("POST"))
 		for i, path := range []string{"/moves/", "/mo%76es", "/moves"} {
@@ -254,7 +220,7 @@ func TestSpellingsOfAPath(t *testing.T) {
 func TestSessionHeadersAreNotKept(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
-		url := serve(t, receiver.New(db, d, nil).Wrap(moving(&calls, func(w http.ResponseWriter) {
+		url := serve(t, receiver.New(db, d, receiver.OneCaller, nil).Wrap(moving(&calls, func(w http.ResponseWriter) {
 			w.Header()["set-cookie"] = []string{"session=1"} //nolint:staticcheck // the spelling is what is tested
 			created(w)
 		})))
@@ -287,7 +253,7 @@ func TestBrokenTexts(t *testing.T) {
 func TestNotAfterIsNeverDropped(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
-		h := receiver.New(db, d, nil).Wrap(moving(&calls, created))
+		h := receiver.New(db, d, receiver.OneCaller, nil).Wrap(moving(&calls, created))
 		for _, values := range [][]string{{""}, {"2999-01-01T00:00:00Z", "2000-01-01T00:00:00Z"}} {
 			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 				hr.Header["Pawl-Not-After"] = values
@@ -305,7 +271,7 @@ func TestNotAfterIsNeverDropped(t *testing.T) {
 func TestStatusIsolation(t *testing.T) {
 	db := onPostgres(t)
 	var calls atomic.Int32
-	r := receiver.New(db, receiver.PostgreSQL, nil)
+	r := receiver.New(db, receiver.PostgreSQL, receiver.OneCaller, nil)
 	if got := send(t, "POST", serve(t, r.Wrap(moving(&calls, created)))+"/moves", "k", `{}`); got.status != 201 {
 		t.Fatalf("got %d %s", got.status, got.body)
 	}

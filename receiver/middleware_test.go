@@ -1,10 +1,12 @@
 package receiver_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -80,7 +82,7 @@ func created(w http.ResponseWriter) { w.WriteHeader(201); io.WriteString(w, `{"i
 func TestStoreDown(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
-		url := serve(t, receiver.New(db, d, nil).Wrap(moving(&calls, created)))
+		url := serve(t, receiver.New(db, d, receiver.OneCaller, nil).Wrap(moving(&calls, created)))
 		db.Close()
 		got := send(t, "POST", url+"/moves", "k", `{}`)
 		if code, effect := got.problem(); got.status != 503 || code != "store_unavailable" || effect != "none" || calls.Load() != 0 {
@@ -94,7 +96,7 @@ func TestStoreDown(t *testing.T) {
 func TestRecordFails(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
-		url := serve(t, receiver.New(db, d, nil).Wrap(moving(&calls, created)))
+		url := serve(t, receiver.New(db, d, receiver.OneCaller, nil).Wrap(moving(&calls, created)))
 		if _, err := db.ExecContext(t.Context(), `ALTER TABLE pawl_receipts RENAME COLUMN digest TO gone`); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +121,7 @@ func TestOutside(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
 		broken := true
-		r := receiver.New(db, d, &receiver.Options{Outside: true})
+		r := receiver.New(db, d, receiver.OneCaller, &receiver.Options{Outside: true})
 		url := serve(t, r.Wrap(moving(&calls, func(w http.ResponseWriter) {
 			if broken {
 				panic(http.ErrAbortHandler)
@@ -155,7 +157,7 @@ func TestOutside(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
-		r := receiver.New(db, d, &receiver.Options{MaxBody: 100})
+		r := receiver.New(db, d, receiver.OneCaller, &receiver.Options{MaxBody: 100})
 		url := serve(t, r.Wrap(moving(&calls, func(w http.ResponseWriter) {
 			w.Header().Set("Set-Cookie", "session=1")
 			w.Header().Set("Content-Type", "application/json")
@@ -168,6 +170,8 @@ func TestRefusals(t *testing.T) {
 			{"large", strings.Repeat("x", 101), "", "body_too_large", 413},
 			{"late", `{}`, time.Now().Add(-time.Second).Format(time.RFC3339Nano), "not_after_passed", 412},
 			{"no instant", `{}`, "soon", "not_after_invalid", 400},
+			{"an empty one", `{}`, " ", "not_after_invalid", 400},
+			{"further than a fence", `{}`, time.Now().Add(31 * 24 * time.Hour).Format(time.RFC3339Nano), "not_after_invalid", 400},
 		} {
 			header := []string{"Pawl-Not-After", c.notAfter}
 			if c.notAfter == "" {
@@ -197,7 +201,7 @@ func TestRefusals(t *testing.T) {
 func TestKeyInPath(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
 		var calls atomic.Int32
-		r := receiver.New(db, d, nil)
+		r := receiver.New(db, d, receiver.OneCaller, nil)
 		url := serve(t, r.Wrap(moving(&calls, created)))
 		record := serve(t, r.Record("POST"))
 		for key, segment := range map[string]string{"a/b": "a%2Fb", "a b": "a%20b", "q": "%22q%22", "%": "%25"} {
@@ -213,6 +217,124 @@ func TestKeyInPath(t *testing.T) {
 		}
 		if got := send(t, "GET", record+"/shops/7/moves/?fence=1", "", ""); got.status != 400 {
 			t.Errorf("no key: got %d, want 400", got.status)
+		}
+	})
+}
+
+// Of an answer that is too large to keep a repeat is told what there is (V21, trial I10).
+func TestLargeAnswer(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		var calls atomic.Int32
+		r := receiver.New(db, d, receiver.OneCaller, &receiver.Options{MaxAnswer: 6 << 20})
+		size := 5 << 20
+		url := serve(t, r.Wrap(moving(&calls, func(w http.ResponseWriter) {
+			w.Header().Set("Location", "/moves/m-1")
+			w.WriteHeader(201)
+			io.WriteString(w, strings.Repeat("x", size))
+		})))
+		if got := send(t, "POST", url+"/moves", "k", `{}`); got.status != 201 || len(got.body) != size {
+			t.Fatalf("got %d and %d bytes, want all of it", got.status, len(got.body))
+		}
+		got := send(t, "POST", url+"/moves", "k", `{}`)
+		if code, _ := got.problem(); got.status != 409 || code != "result_not_kept" || got.header.Get("Location") != "/moves/m-1" || !strings.Contains(got.body, `"size":5242880`) {
+			t.Errorf("again: got %d %s, Location %q; want 409 result_not_kept with size and Location", got.status, got.body, got.header.Get("Location"))
+		}
+		if got := send(t, "GET", serve(t, r.Record("POST"))+"/moves/k", "", ""); !strings.Contains(got.body, `"state":"done"`) || !strings.Contains(got.body, `"digest":"`) {
+			t.Errorf("the record: got %s, want done with a digest", got.body)
+		}
+		size = 7 << 20
+		got = send(t, "POST", url+"/moves", "k2", `{}`)
+		if code, effect := got.problem(); got.status != 500 || code != "answer_too_large" || effect != "none" {
+			t.Errorf("too large to hold: got %d %s %s, want 500 answer_too_large none", got.status, code, effect)
+		}
+		if n := moves(t, db); n != 1 {
+			t.Errorf("got %d moves, want 1", n)
+		}
+	})
+}
+
+// Nothing of a key, a body or a caller is in the log, in an answer or in the table (V22).
+func TestNothingOfTheKey(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		var calls atomic.Int32
+		var log bytes.Buffer
+		caller := func(*http.Request) (string, error) { return "secret-caller", nil }
+		r := receiver.New(db, d, caller, &receiver.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		url := serve(t, r.Wrap(moving(&calls, created)))
+		send(t, "POST", url+"/moves", "secret-key", `{"n":"secret-body"}`)
+		all := send(t, "POST", url+"/moves", "secret-key", `{}`).body
+		rows, err := db.QueryContext(t.Context(), `SELECT id, fingerprint, header, digest FROM pawl_receipts`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var row [4]string
+			if err := rows.Scan(&row[0], &row[1], &row[2], &row[3]); err != nil {
+				t.Fatal(err)
+			}
+			all += strings.Join(row[:], " ")
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		rows.Close()
+		if _, err := db.ExecContext(t.Context(), `DROP TABLE pawl_receipts`); err != nil {
+			t.Fatal(err)
+		}
+		all += send(t, "POST", url+"/moves", "secret-key-2", `{"n":"secret-body"}`).body
+		if log.Len() == 0 {
+			t.Error("the database's failure is not in the log")
+		}
+		if all += log.String(); strings.Contains(all, "secret") {
+			t.Errorf("got something of the key, the body or the caller in %s", all)
+		}
+	})
+}
+
+// A handler that gives up leaves nothing, and its key may come again.
+func TestRollback(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		var calls atomic.Int32
+		giveUp := true
+		r := receiver.New(db, d, receiver.OneCaller, nil)
+		work := moving(&calls, created)
+		url := serve(t, r.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			work.ServeHTTP(w, r)
+			if giveUp {
+				receiver.Rollback(r.Context(), receiver.ErrInFlight)
+			}
+		})))
+		got := send(t, "POST", url+"/moves", "k", `{}`)
+		if code, effect := got.problem(); got.status != 409 || code != "idempotency_in_flight" || effect != "none" || moves(t, db) != 0 {
+			t.Errorf("got %d %s %s and %d moves, want 409 idempotency_in_flight none and none", got.status, code, effect, moves(t, db))
+		}
+		giveUp = false
+		if got := send(t, "POST", url+"/moves", "k", `{}`); got.status != 201 || moves(t, db) != 1 {
+			t.Errorf("again: got %d and %d moves, want 201 and 1", got.status, moves(t, db))
+		}
+	})
+}
+
+// What outlasts the time-out can no longer commit.
+func TestTimeout(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		var calls atomic.Int32
+		slow := true
+		r := receiver.New(db, d, receiver.OneCaller, &receiver.Options{Timeout: 300 * time.Millisecond})
+		work := moving(&calls, created)
+		url := serve(t, r.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			work.ServeHTTP(w, r)
+			if slow {
+				<-r.Context().Done()
+			}
+		})))
+		if got := send(t, "POST", url+"/moves", "k", `{}`); got.status != 503 || moves(t, db) != 0 {
+			t.Errorf("got %d and %d moves, want 503 and none", got.status, moves(t, db))
+		}
+		slow = false
+		if got := send(t, "POST", url+"/moves", "k", `{}`); got.status != 201 || moves(t, db) != 1 {
+			t.Errorf("again: got %d and %d moves, want 201 and 1", got.status, moves(t, db))
 		}
 	})
 }
@@ -237,7 +359,7 @@ func TestThroughPgx(t *testing.T) {
 	calls := 0
 	for i := range 2 {
 		err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-			res, err := receiver.Once(t.Context(), receiverpgx.TxOf(tx), receiver.PostgreSQL, request("k"), func(context.Context) (*receiver.Response, error) {
+			res, err := receiver.Once(t.Context(), receiverpgx.TxOf(tx), request("k"), func(context.Context) (*receiver.Response, error) {
 				calls++
 				return &receiver.Response{Status: 201, Body: []byte("{}")}, nil
 			}, nil)

@@ -2,14 +2,9 @@ package receiver
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 )
 
@@ -23,7 +18,7 @@ const (
 	Fenced   State = "fenced"    // not carried out, and it never will be
 	Undone   State = "undone"    // carried out, and undone since
 	Unknown  State = "unknown"   // begun with effects outside, and nobody knows how it ended
-	Expired  State = "expired"   // carried out; the answer is no longer kept
+	Expired  State = "expired"   // carried out; the answer is no longer given
 )
 
 // Why a request is not carried out. Each means that this request changed nothing.
@@ -42,8 +37,13 @@ var (
 	ErrUnknown = errors.New("a request with this key began and its outcome is unknown")
 	// ErrTooLate: the request came after its not-after.
 	ErrTooLate = errors.New("the request came after the time that it may be carried out")
+	// ErrNotAfter: the not-after is no instant, or later than a fence would hold.
+	ErrNotAfter = errors.New("the not-after is no instant before the end of a fence")
 	// ErrNotKept: the key was carried out; its answer was too large to keep.
 	ErrNotKept = errors.New("the key was carried out; its answer was too large to keep")
+	// ErrReplica: the database is a replica, on which nothing can be carried out or fenced, and
+	// a missing record says nothing.
+	ErrReplica = errors.New("this database is a replica: it cannot tell that a request did not come")
 )
 
 // Failure is an answer of 500 or more: it is not kept, and the transaction must be rolled
@@ -56,7 +56,11 @@ func (f *Failure) Error() string { return fmt.Sprintf("the request failed with %
 type Response struct {
 	Status int
 	Header http.Header
-	Body   []byte
+	// Body is nil where it was too large to keep.
+	Body []byte
+	// Size and Digest, the hex SHA-256, are those of the whole body. Once sets them.
+	Size   int64
+	Digest string
 	// Replayed: it is the answer of an earlier request.
 	Replayed bool
 }
@@ -66,8 +70,9 @@ type Response struct {
 type Terms struct {
 	// Retention is how long an answer is replayed, counted from the request; default 24 h.
 	Retention time.Duration
-	// Tombstone is how long a key is refused after that, and how long a fence holds; default
-	// 30 days. It must be longer than any not-after and any flight of a request.
+	// Tombstone is how long a key is refused after that, and at least how long a fence holds;
+	// default 30 days. It must be longer than any flight of a request. A request whose
+	// not-after is further away is refused, so that no fence ends before it.
 	Tombstone time.Duration
 	// MaxKept is the size of the largest answer that is kept whole; default 1 MiB. Of a larger
 	// one its digest and length are kept, and a repeat gets ErrNotKept.
@@ -97,18 +102,23 @@ func (t *Terms) withDefaults() Terms {
 // same request again tells.
 //
 // An answer of 500 or more comes back as a *Failure. Every other error says why do was not
-// called, or is what the database said; then nothing is known to be changed by this call.
-func Once(ctx context.Context, tx DB, d Dialect, req *Request, do func(ctx context.Context) (*Response, error), terms *Terms) (*Response, error) {
+// called, or is what do or the database said; then nothing is changed by this call. Beside
+// ErrNotKept comes the earlier answer without its body.
+func Once(ctx context.Context, tx DB, req *Request, do func(ctx context.Context) (*Response, error), terms *Terms) (*Response, error) {
 	t := terms.withDefaults()
-	rec, err := take(ctx, tx, d, req.id(), req.fingerprint())
+	id, fingerprint := req.id(), req.fingerprint()
+	if err := lock(ctx, tx, id, fingerprint); err != nil {
+		return nil, err
+	}
+	rec, err := read(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}
 	if rec.state != Absent {
-		return rec.answer(req)
+		return rec.answer(fingerprint)
 	}
-	if !req.NotAfter.IsZero() && rec.now > req.NotAfter.UnixMilli() {
-		return nil, ErrTooLate
+	if err := rec.inTime(req, &t); err != nil {
+		return nil, err
 	}
 	res, err := do(ctx)
 	if err != nil {
@@ -120,156 +130,8 @@ func Once(ctx context.Context, tx DB, d Dialect, req *Request, do func(ctx conte
 	if res.Status >= 500 {
 		return nil, &Failure{res}
 	}
-	header, err := json.Marshal(kept(res.Header))
-	if err != nil {
-		return nil, fmt.Errorf("receiver: encode header: %w", err)
-	}
-	body, sum := res.Body, sha256.Sum256(res.Body)
-	if len(body) > t.MaxKept {
-		body = nil
-	}
-	if body == nil {
-		body = []byte{}
-	}
-	n, err := tx.Exec(ctx, d.query(`INSERT INTO pawl_receipts (id, fingerprint, state, status, header, body, size, digest, created, expires, forget)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NOW, NOW + $9, NOW + $10) ON CONFLICT (id) DO NOTHING`),
-		req.id(), req.fingerprint(), string(Done), res.Status, string(header), body, len(res.Body), hex.EncodeToString(sum[:]),
-		millis(t.Retention), millis(t.Retention+t.Tombstone))
-	if err != nil {
-		return nil, fmt.Errorf("receiver: record the request: %w", err)
-	}
-	if n != 1 {
-		return nil, ErrInFlight // another one, without the lock, was faster: roll back
+	if err := insert(ctx, tx, id, fingerprint, Done, "", res, &t); err != nil {
+		return nil, err
 	}
 	return res, nil
-}
-
-// record is what the table says of a request, at the database's time.
-type record struct {
-	now, expires int64
-	state        State
-	fingerprint  string
-	status       int
-	header       string
-	body         []byte
-	size         int64
-	digest       string
-}
-
-// take locks a key for the transaction and reads its record. The fingerprint is the
-// request's; who asks about a key has none.
-func take(ctx context.Context, tx DB, d Dialect, id, fingerprint string) (*record, error) {
-	if d == PostgreSQL {
-		if err := lockKey(ctx, tx, id, fingerprint); err != nil {
-			return nil, err
-		}
-	} else if _, err := tx.Exec(ctx, d.query(`UPDATE pawl_receipts SET id = id WHERE id = $1`), id); err != nil {
-		return nil, fmt.Errorf("receiver: begin to write: %w", err) // takes the write lock where the transaction has none yet
-	}
-	return read(ctx, tx, d, id)
-}
-
-// lockKey takes the key's lock, one of one number. A request then takes one of two numbers,
-// which shows what it holds the key for: the key's and the fingerprint's. Whoever finds the
-// key held only looks at the locks, so no two that look can mislead each other, and a holder
-// that shows nothing, or nothing yet, is no other request.
-func lockKey(ctx context.Context, tx DB, id, fingerprint string) error {
-	key := lockOf(id)
-	purpose, what := int32(lockOf("fingerprint "+id)), int32(lockOf(fingerprint))
-	var got, other bool
-	if _, err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, []any{key}, &got); err != nil {
-		return fmt.Errorf("receiver: lock the key: %w", err)
-	}
-	switch {
-	case fingerprint == "" && !got:
-		return ErrInFlight
-	case fingerprint == "":
-		return nil
-	case got:
-		if _, err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock_shared($1::int, $2::int)`, []any{purpose, what}, &got); err != nil {
-			return fmt.Errorf("receiver: lock the key: %w", err)
-		}
-		return nil
-	}
-	_, err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_locks f ON f.pid = k.pid AND f.database = k.database
-		WHERE k.locktype = 'advisory' AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND k.classid::bigint = $1 AND k.objid::bigint = $2 AND k.objsubid = 1 AND k.granted
-		AND f.locktype = 'advisory' AND f.classid::bigint = $3 AND f.objid::bigint <> $4 AND f.objsubid = 2 AND f.granted)`,
-		[]any{int64(uint64(key) >> 32), int64(uint32(key)), int64(uint32(purpose)), int64(uint32(what))}, &other)
-	if err != nil {
-		return fmt.Errorf("receiver: look who has the key: %w", err)
-	}
-	if other {
-		return ErrMismatch
-	}
-	return ErrInFlight
-}
-
-func lockOf(name string) int64 {
-	sum := sha256.Sum256([]byte("pawl receiver " + name))
-	return int64(binary.BigEndian.Uint64(sum[:8]))
-}
-
-func read(ctx context.Context, tx DB, d Dialect, id string) (*record, error) {
-	r := &record{state: Absent}
-	var state string
-	found, err := tx.QueryRow(ctx, d.query(`SELECT NOW, expires, state, fingerprint, status, header, body, size, digest FROM pawl_receipts WHERE id = $1`),
-		[]any{id}, &r.now, &r.expires, &state, &r.fingerprint, &r.status, &r.header, &r.body, &r.size, &r.digest)
-	if err == nil && !found {
-		_, err = tx.QueryRow(ctx, d.query(`SELECT NOW`), nil, &r.now)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("receiver: read the record: %w", err)
-	}
-	if found {
-		r.state = State(state)
-	}
-	if r.state == Done && r.now >= r.expires {
-		r.state = Expired
-	}
-	return r, nil
-}
-
-// answer is what a request gets whose key is known.
-func (r *record) answer(req *Request) (*Response, error) {
-	switch {
-	case r.state == Fenced:
-		return nil, ErrFenced
-	case r.fingerprint != "" && r.fingerprint != req.fingerprint():
-		return nil, ErrMismatch
-	case r.state == Undone:
-		return nil, ErrUndone
-	case r.state == Unknown:
-		return nil, ErrUnknown
-	case r.state == Expired:
-		return nil, ErrExpired
-	}
-	return r.response()
-}
-
-func (r *record) response() (*Response, error) {
-	if int64(len(r.body)) != r.size {
-		return nil, ErrNotKept
-	}
-	res := &Response{Status: r.status, Header: http.Header{}, Body: r.body, Replayed: true}
-	if err := json.Unmarshal([]byte(r.header), &res.Header); err != nil {
-		return nil, fmt.Errorf("receiver: the kept header: %w", err)
-	}
-	return res, nil
-}
-
-// notKept are headers of one exchange or one session, which no other may get.
-var notKept = []string{
-	"Set-Cookie", "Date", "Connection", "Keep-Alive", "Transfer-Encoding", "Content-Length", "Trailer", "Upgrade", "Server-Timing",
-	"Traceparent", "Tracestate", "X-Request-Id", "Idempotent-Replayed",
-}
-
-func kept(h http.Header) http.Header {
-	h = h.Clone()
-	for name := range h { // a handler may set it in any spelling
-		if slices.Contains(notKept, http.CanonicalHeaderKey(name)) {
-			delete(h, name)
-		}
-	}
-	return h
 }

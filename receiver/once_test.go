@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,7 +87,7 @@ func move(tx *sql.Tx, status int) func(context.Context) (*receiver.Response, err
 func once(t *testing.T, db *sql.DB, d receiver.Dialect, req *receiver.Request, status int, terms *receiver.Terms) (res *receiver.Response, err error) {
 	t.Helper()
 	err = in(t, db, func(tx *sql.Tx) error {
-		res, err = receiver.Once(t.Context(), receiver.TxOf(tx), d, req, move(tx, status), terms)
+		res, err = receiver.Once(t.Context(), receiver.TxOf(tx, d), req, move(tx, status), terms)
 		return err
 	})
 	return res, err
@@ -163,7 +164,7 @@ func TestUndo(t *testing.T) {
 			t.Helper()
 			var state receiver.State
 			err := in(t, db, func(tx *sql.Tx) (err error) {
-				state, err = receiver.Undo(t.Context(), receiver.TxOf(tx), d, request(key), func(context.Context, *receiver.Response) error {
+				state, err = receiver.Undo(t.Context(), receiver.TxOf(tx, d), request(key), func(context.Context, *receiver.Response) error {
 					undone++
 					return nil
 				}, nil)
@@ -201,64 +202,20 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// While a request is worked on, another transaction is told so, and told another payload.
-func TestInFlightAcrossProcesses(t *testing.T) {
-	t.Parallel()
-	db, err := sql.Open("pgx", pgtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	if err := receiver.Migrate(t.Context(), db, receiver.PostgreSQL); err != nil {
-		t.Fatal(err)
-	}
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	_, err = receiver.Once(t.Context(), receiver.TxOf(tx), receiver.PostgreSQL, request("k"), func(ctx context.Context) (*receiver.Response, error) {
-		ask := func(req *receiver.Request) (err error) {
-			return in(t, db, func(other *sql.Tx) error {
-				_, err := receiver.Once(ctx, receiver.TxOf(other), receiver.PostgreSQL, req, nil, nil)
-				return err
-			})
-		}
-		if err := ask(request("k")); !errors.Is(err, receiver.ErrInFlight) {
-			t.Errorf("the same request: got %v, want ErrInFlight", err)
-		}
-		another := request("k")
-		another.Body = []byte(`{"n": 2}`)
-		if err := ask(another); !errors.Is(err, receiver.ErrMismatch) {
-			t.Errorf("another payload: got %v, want ErrMismatch", err)
-		}
-		err := in(t, db, func(other *sql.Tx) error {
-			_, _, err := receiver.Fence(ctx, receiver.TxOf(other), receiver.PostgreSQL, request("k"), nil)
-			return err
-		})
-		if !errors.Is(err, receiver.ErrInFlight) {
-			t.Errorf("a fence: got %v, want ErrInFlight", err)
-		}
-		return &receiver.Response{Status: 201}, nil
-	}, nil)
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 // TestFence: absence is final behind a fence, and what was done is told.
 func TestFence(t *testing.T) {
 	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
-		fence := func(key string) (state receiver.State, res *receiver.Response) {
+		fence := func(key string) (receiver.State, *receiver.Response) {
 			t.Helper()
+			var s *receiver.Status
 			err := in(t, db, func(tx *sql.Tx) (err error) {
-				state, res, err = receiver.Fence(t.Context(), receiver.TxOf(tx), d, request(key), nil)
+				s, err = receiver.Fence(t.Context(), receiver.TxOf(tx, d), request(key), nil)
 				return err
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return state, res
+			return s.State, s.Response
 		}
 		if state, _ := fence("never"); state != receiver.Fenced {
 			t.Errorf("got %s, want fenced", state)
@@ -305,6 +262,110 @@ func TestRetention(t *testing.T) {
 		age(10 * time.Hour)
 		if n, err := receiver.Prune(t.Context(), db, d, 100); err != nil || n != 1 {
 			t.Errorf("past the tombstone: pruned %d, %v; want 1", n, err)
+		}
+	})
+}
+
+// Two paths that lead to one change, an API and a webhook, meet at the key of the change
+// (trial I13).
+func TestTwoPaths(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		order := func() *receiver.Request {
+			return &receiver.Request{Principal: "shop", Path: "orders", Key: "cart-7"}
+		}
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for { // as both of them are sent again
+					_, err := once(t, db, d, order(), 201, nil)
+					if !errors.Is(err, receiver.ErrInFlight) {
+						if err != nil {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n := moves(t, db); n != 1 {
+			t.Errorf("got %d moves, want 1", n)
+		}
+	})
+}
+
+// What is unknown is told so, is never forgotten, and ends when somebody settles it.
+func TestSettle(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		claim := func(key string) (c *receiver.Claim, err error) {
+			err = in(t, db, func(tx *sql.Tx) error {
+				c, _, err = receiver.Begin(t.Context(), receiver.TxOf(tx, d), request(key), nil)
+				return err
+			})
+			return c, err
+		}
+		settle := func(key string, found *receiver.Response) (settled bool) {
+			t.Helper()
+			err := in(t, db, func(tx *sql.Tx) (err error) {
+				settled, err = receiver.Settle(t.Context(), receiver.TxOf(tx, d), request(key), found, nil)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return settled
+		}
+		for _, key := range []string{"done", "not", "late"} {
+			if _, err := claim(key); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := claim(key); !errors.Is(err, receiver.ErrUnknown) {
+				t.Errorf("a second claim of %q: got %v, want ErrUnknown", key, err)
+			}
+		}
+		if !settle("done", &receiver.Response{Status: 201, Body: []byte("x")}) || settle("done", nil) || !settle("not", nil) || settle("never", nil) {
+			t.Error("want what is unknown settled, once, and nothing else")
+		}
+		if res, err := once(t, db, d, request("done"), 500, nil); err != nil || !res.Replayed || string(res.Body) != "x" {
+			t.Errorf("settled as done: got %+v, %v; want the answer", res, err)
+		}
+		if _, err := once(t, db, d, request("not"), 201, nil); !errors.Is(err, receiver.ErrFenced) {
+			t.Errorf("settled as not done: got %v, want ErrFenced", err)
+		}
+		if _, err := db.ExecContext(t.Context(), `UPDATE pawl_receipts SET forget = 0`); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := receiver.Prune(t.Context(), db, d, 100); err != nil || n != 2 {
+			t.Errorf("pruned %d, %v; want the settled two", n, err)
+		}
+		if _, err := claim("late"); !errors.Is(err, receiver.ErrUnknown) {
+			t.Errorf("past every term: got %v, want ErrUnknown", err)
+		}
+	})
+}
+
+// A claim that somebody settled gives no right any more.
+func TestClaimIsFencedOff(t *testing.T) {
+	onEach(t, func(t *testing.T, d receiver.Dialect, db *sql.DB) {
+		var c *receiver.Claim
+		steps := []func(tx receiver.DB) error{
+			func(tx receiver.DB) (err error) {
+				c, _, err = receiver.Begin(t.Context(), tx, request("k"), nil)
+				return err
+			},
+			func(tx receiver.DB) error {
+				_, err := receiver.Settle(t.Context(), tx, request("k"), nil, nil)
+				return err
+			},
+		}
+		for _, step := range steps {
+			if err := in(t, db, func(tx *sql.Tx) error { return step(receiver.TxOf(tx, d)) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := in(t, db, func(tx *sql.Tx) error { return c.Finish(t.Context(), receiver.TxOf(tx, d)) })
+		if !errors.Is(err, receiver.ErrUnknown) {
+			t.Errorf("got %v, want ErrUnknown", err)
 		}
 	})
 }

@@ -42,18 +42,24 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// Numbers that are equal are one payload, and those that are not are two.
+// Equal values are one payload, and whatever a reader may tell apart is two.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(body string) string { return (&Request{Body: []byte(body)}).fingerprint() }
-	for _, same := range [][2]string{{`{"n":1.0}`, `{"n":1}`}, {`{"n":1e2}`, `{"n":100}`}, {`-0`, `0.00`}, {`-12.50e3`, `-12500`}, {`1e999`, `10E+998`}, {`0.001`, `1e-3`}, {`{"a":1,"b":2}`, `{"b":2,"a":1}`}} {
+	for _, same := range [][2]string{{`{"n":1.0}`, `{"n":1}`}, {`{"n":1e2}`, `{"n":100}`}, {`{"a":1,"b":2}`, `{"b":2,"a":1}`},
+		{`-12.50e3`, `-12500`}, {`1e999`, `10E+998`}, {`[-0.0]`, `[0]`}, {`[1200]`, `[1.2e3]`}, {`[0.00012]`, `[12e-5]`}, {`{"a":{"c":[1, 2],"b":null}}`, ` {"a":{"b":null,"c":[1,2]}}`}, {`"\u0061"`, `"a"`}} {
 		if of(same[0]) != of(same[1]) {
 			t.Errorf("%s and %s: got two payloads, want one", same[0], same[1])
 		}
 	}
-	for _, other := range [][2]string{{`{"n":9007199254740993}`, `{"n":9007199254740992}`}, {`{"n":"1"}`, `{"n":1}`}, {`1`, `-1`}, {`1e3`, `1e-3`}, {`10`, `1`}, {`0.1`, `1`}, {`{}`, ``}, {`[1,2]`, `[2,1]`}} {
+	for _, other := range [][2]string{{`{"n":9007199254740993}`, `{"n":9007199254740992}`}, {`{"n":"1"}`, `{"n":1}`}, {`{}`, ``}, {`[1,2]`, `[2,1]`},
+		{`1e3`, `1e-3`}, {`0.1`, `1`}, {`[1]`, `[-1]`}, {`[12]`, `[120]`}, {`[1e999999999999]`, `[1e999999999998]`}, {`{"a":1,"a":2}`, `{"a":2}`}, {"\"\xff\"", "\"\xfe\""}, {`"\ud800"`, `"\ud801"`}, {`null`, `"null"`}} {
 		if of(other[0]) == of(other[1]) {
 			t.Errorf("%s and %s: got one payload, want two", other[0], other[1])
 		}
+	}
+	query := func(q string) string { return (&Request{Query: q}).fingerprint() }
+	if query("a=1&b=2") != query("b=2&a=1") || query("a=1") == query("a=2") || query("a=1&a=2") == query("a=2&a=1") {
+		t.Error("parameters of one name count in their order, and others in any")
 	}
 }

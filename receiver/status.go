@@ -3,134 +3,139 @@ package receiver
 import (
 	"database/sql"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// Status is what Record answers about a key.
+// Status is what is known of a key.
 type Status struct {
-	State State `json:"state"`
-	// Status, Result and Digest are those of the answer, where one is kept.
-	Status int             `json:"status,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
-	// At is the time of this answer.
-	At time.Time `json:"at"`
+	State State
+	// Response is the answer, where there is one.
+	Response *Response
+	// At is the database's time at which this was so.
+	At time.Time
+}
+
+// statusWhile is the record's status; busy says that a request is being worked on.
+func (r *record) statusWhile(busy bool) (*Status, error) {
+	s := &Status{State: r.state, At: instant(r.now)}
+	switch {
+	case busy && (r.state == Absent || r.state == Unknown):
+		s.State = InFlight
+	case r.state == Done:
+		var err error
+		if s.Response, err = r.response(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// MarshalJSON writes the status as Record answers it: state and at, and of an answer its
+// status, size, digest and, where it is kept and is text or JSON, result.
+func (s *Status) MarshalJSON() ([]byte, error) {
+	wire := struct {
+		State  State           `json:"state"`
+		At     time.Time       `json:"at"`
+		Status int             `json:"status,omitempty"`
+		Size   int64           `json:"size,omitempty"`
+		Digest string          `json:"digest,omitempty"`
+		Result json.RawMessage `json:"result,omitempty"`
+	}{State: s.State, At: s.At}
+	if r := s.Response; r != nil {
+		wire.Status, wire.Size, wire.Digest = r.Status, r.Size, r.Digest
+		switch {
+		case len(r.Body) == 0:
+		case json.Valid(r.Body):
+			wire.Result = r.Body
+		case utf8.Valid(r.Body):
+			wire.Result = appendText(nil, string(r.Body))
+		}
+	}
+	return json.Marshal(wire)
 }
 
 // Record answers GET …/{key} about the key of a request by the given method to the path
 // before it: whether it was carried out, with its answer. Absent is what the database says
 // now; with ?fence=1 absence is made final: the key is refused from then on, and the state
-// is fenced. It reads the primary, never a replica that may lag.
+// is fenced.
 func (r *Receiver) Record(method string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		principal, err := r.o.Principal(hr)
+		principal, err := r.principal(hr)
 		if err != nil {
-			refuse(w, errPrincipal, false)
+			r.refuse(w, errPrincipal, false)
 			return
 		}
-		before, last := path.Split(hr.URL.EscapedPath())
-		key, err := keyInPath(last)
+		path, key, err := keyInPath(hr.URL)
 		if err != nil {
-			refuse(w, err, false)
+			r.refuse(w, err, false)
 			return
 		}
-		req := &Request{Principal: principal, Method: method, Path: pathOf(before), Key: key}
-		s, err := r.status(hr, req, hr.URL.Query().Get("fence") == "1")
+		s, err := r.status(hr, &Request{Principal: principal, Method: method, Path: path, Key: key})
 		if err != nil {
-			refuse(w, err, false)
+			r.refuse(w, err, false)
 			return
 		}
 		body, err := json.Marshal(s)
 		if err != nil {
-			refuse(w, err, false)
+			r.refuse(w, err, false)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(body) // the client may have gone
+		send(w, http.StatusOK, http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}, body)
 	})
 }
 
-// look is how a transaction begins that reads a record after its lock: with PostgreSQL each
-// statement must see what is committed by then, whatever the database's default is.
-func (r *Receiver) look() *sql.TxOptions {
+// keyInPath takes the key off the end of a path; it may be in its quotes.
+func keyInPath(u *url.URL) (path, key string, err error) {
+	escaped := u.EscapedPath()
+	i := strings.LastIndexByte(escaped, '/')
+	key, err = url.PathUnescape(escaped[i+1:])
+	if err == nil && strings.HasPrefix(key, `"`) {
+		key, err = ParseKey(http.Header{"Idempotency-Key": {key}}, false)
+	}
+	if err != nil || key == "" || len(key) > maxKey {
+		return "", "", ErrBadKey
+	}
+	return pathOf(escaped[:max(i, 0)]), key, nil
+}
+
+// current is how a transaction begins that reads a record after the lock of its key.
+func (r *Receiver) current() *sql.TxOptions {
 	if r.dialect == PostgreSQL {
 		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	}
 	return nil
 }
 
-// pathOf spells a path in one way: a slash at its end and escapes that are not needed do not
-// make it another one.
-func pathOf(escaped string) string {
-	segments := strings.Split(strings.TrimRight(escaped, "/"), "/")
-	for i, s := range segments {
-		if text, err := url.PathUnescape(s); err == nil {
-			segments[i] = url.PathEscape(text)
+func (r *Receiver) status(hr *http.Request, req *Request) (*Status, error) {
+	ctx, cancel := r.timeout(hr.Context())
+	defer cancel()
+	if r.busy(req) { // its transaction may have SQLite's write lock, so none is asked for
+		rec, err := read(ctx, sqlDB{r.db, r.dialect}, req.id())
+		if err != nil {
+			return nil, err
 		}
+		return rec.statusWhile(true)
 	}
-	return strings.Join(segments, "/")
-}
-
-// keyInPath reads a key, escaped as a segment of a path, with or without its quotes.
-func keyInPath(segment string) (string, error) {
-	s, err := url.PathUnescape(segment)
-	if err != nil || s == "" {
-		return "", ErrBadKey
-	}
-	if strings.HasPrefix(s, `"`) {
-		return ParseKey(http.Header{"Idempotency-Key": {s}}, false)
-	}
-	return s, nil
-}
-
-func (r *Receiver) status(hr *http.Request, req *Request, fence bool) (*Status, error) {
-	ctx := hr.Context()
-	r.mu.Lock()
-	_, busy := r.working[req.id()]
-	r.mu.Unlock()
-	if busy {
-		return statusOf(InFlight, nil), nil
-	}
-	tx, err := r.begin(ctx, r.look())
+	tx, err := r.db.BeginTx(ctx, r.current())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("receiver: begin: %w", err)
 	}
 	defer tx.Rollback()
-	var state State
-	var res *Response
-	if fence {
-		if state, res, err = Fence(ctx, TxOf(tx), r.dialect, req, &r.o.Terms); err == nil {
-			err = tx.Commit()
-		}
-	} else {
-		state, res, err = Look(ctx, TxOf(tx), r.dialect, req)
+	db := TxOf(tx, r.dialect)
+	if hr.URL.Query().Get("fence") != "1" {
+		return Look(ctx, db, req)
 	}
-	if errors.Is(err, ErrInFlight) {
-		return statusOf(InFlight, nil), nil
-	}
+	s, err := Fence(ctx, db, req, &r.o.Terms)
 	if err != nil {
 		return nil, err
 	}
-	return statusOf(state, res), nil
-}
-
-func statusOf(state State, res *Response) *Status {
-	s := &Status{State: state, At: time.Now().UTC()}
-	if res == nil {
-		return s
+	if err := tx.Commit(); err != nil {
+		return nil, fmt.Errorf("receiver: commit the fence: %w", err)
 	}
-	s.Status = res.Status
-	switch {
-	case json.Valid(res.Body):
-		s.Result = res.Body
-	case utf8.Valid(res.Body):
-		s.Result, _ = json.Marshal(string(res.Body)) // a text always marshals
-	}
-	return s
+	return s, nil
 }

@@ -31,7 +31,7 @@ func (x *exchange) receive(tx *sql.Tx) (verdict, error) {
 	}
 	outcome := "done"
 	var effect int64
-	res, err := receiver.Once(context.Background(), receiver.TxOf(tx), receiver.SQLite, req, func(context.Context) (*receiver.Response, error) {
+	res, err := receiver.Once(context.Background(), receiver.TxOf(tx, receiver.SQLite), req, func(context.Context) (*receiver.Response, error) {
 		w := &work{
 			tx: tx, now: x.s.Now(), mode: x.s.mode(x.ep.service), form: &form{fields: x.fields}, key: key, busy: x.fault.work,
 			effect: Effect{Key: key, Request: x.seq, Fingerprint: x.fingerprint, Run: x.run, Step: x.step},
@@ -67,7 +67,7 @@ func received(err error) (verdict, error) {
 		outcome = "mismatch"
 	case errors.Is(err, receiver.ErrFenced):
 		outcome = "cancelled"
-	case errors.Is(err, receiver.ErrTooLate), errors.Is(err, receiver.ErrNoKey), errors.Is(err, receiver.ErrBadKey), errors.Is(err, receiver.ErrExpired):
+	case errors.Is(err, receiver.ErrTooLate), errors.Is(err, receiver.ErrNotAfter), errors.Is(err, receiver.ErrNoKey), errors.Is(err, receiver.ErrBadKey), errors.Is(err, receiver.ErrExpired):
 	default:
 		return verdict{}, err
 	}
@@ -92,17 +92,12 @@ func (x *exchange) record() (answer, error) {
 			return problemAnswer(err), x.decided("rejected", 0)
 		}
 	}
-	s := receiver.Status{State: receiver.Absent, At: x.s.Now()}
-	err := x.s.ledger.write(x.s.ledger.durable, func(tx *sql.Tx) error {
-		var res *receiver.Response
-		var err error
+	var s *receiver.Status
+	err := x.s.ledger.write(x.s.ledger.durable, func(tx *sql.Tx) (err error) {
 		if x.r.URL.Query().Get("fence") == "1" {
-			s.State, res, err = receiver.Fence(context.Background(), receiver.TxOf(tx), receiver.SQLite, moved(key), nil)
+			s, err = receiver.Fence(context.Background(), receiver.TxOf(tx, receiver.SQLite), moved(key), nil)
 		} else {
-			s.State, res, err = receiver.Look(context.Background(), receiver.TxOf(tx), receiver.SQLite, moved(key))
-		}
-		if res != nil {
-			s.Status, s.Result = res.Status, res.Body
+			s, err = receiver.Look(context.Background(), receiver.TxOf(tx, receiver.SQLite), moved(key))
 		}
 		return err
 	})
@@ -111,7 +106,7 @@ func (x *exchange) record() (answer, error) {
 	}
 	outcome := "read"
 	if x.absent {
-		s, outcome = receiver.Status{State: receiver.Absent, At: s.At}, "absent"
+		s, outcome = &receiver.Status{State: receiver.Absent, At: s.At}, "absent"
 	}
 	body, err := json.Marshal(s)
 	if err != nil {

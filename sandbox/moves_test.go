@@ -35,7 +35,7 @@ tools:
     upstream: stock
     identity: [move_id]
     request: {path: /v1/stock/moves}
-    probe: {request: {path: "/v1/stock/moves/{key}"}}
+    probe: {request: {path: "/v1/stock/moves/{key}"}, lag: 0s} # one clock
     fence: {request: {path: "/v1/stock/moves/{key}"}}
     not_after: {after: 1s}
     timeout: 500ms

@@ -229,7 +229,7 @@ func (s *Sandbox) mode(service string) Mode {
 // used twice.
 func (s *Sandbox) Reset(demo bool) error {
 	err := s.ledger.write(s.ledger.durable, func(tx *sql.Tx) error {
-		for _, table := range []string{"effects", "requests", "keys", "tombstones", "versions", "terms", "objects", "faults", "lies"} {
+		for _, table := range []string{"effects", "requests", "keys", "tombstones", "versions", "terms", "objects", "faults", "lies", "pawl_receipts"} {
 			if _, err := tx.Exec(`DELETE FROM ` + table); err != nil {
 				return err
 			}

@@ -39,8 +39,9 @@ func TestDrillReceiver(t *testing.T) {
 		}
 		w.WriteHeader(201)
 	}
+	caller := func(r *http.Request) (string, error) { return r.Header.Get("Authorization"), nil }
 	mux := http.NewServeMux()
-	mux.Handle("POST /kept", receiver.New(db, receiver.SQLite, nil).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("POST /kept", receiver.New(db, receiver.SQLite, caller, nil).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		work(receiver.Tx(r.Context()), w)
 	})))
 	mux.HandleFunc("POST /broken", func(w http.ResponseWriter, _ *http.Request) { work(db, w) })

@@ -2,7 +2,7 @@
 //
 //	tx, err := pool.Begin(ctx)
 //	defer tx.Rollback(ctx)
-//	res, err := receiver.Once(ctx, receiverpgx.TxOf(tx), receiver.PostgreSQL, req, do, nil)
+//	res, err := receiver.Once(ctx, receiverpgx.TxOf(tx), req, do, nil)
 //	// commit after a nil error
 package receiverpgx
 
@@ -19,6 +19,8 @@ import (
 func TxOf(tx pgx.Tx) receiver.DB { return pgxTx{tx} }
 
 type pgxTx struct{ tx pgx.Tx }
+
+func (pgxTx) Dialect() receiver.Dialect { return receiver.PostgreSQL }
 
 func (t pgxTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	tag, err := t.tx.Exec(ctx, query, args...)

@@ -90,17 +90,24 @@ const (
 	effects   means = "a count of effects (--effects)"
 	drills    means = "a service that obeys Receiver-Drill (--drills)"
 	restart   means = "a way to restart the service (--restart)"
+	store     means = "a way to take its database away (--store-down, --store-up)"
 	retention means = "a retention that is short enough to wait for (--retention)"
+	lease     means = "a longest time of work that is short enough to wait for (--lease)"
 	another   means = "another route (--other)"
+	node      means = "the route at another process (--node)"
 	caller    means = "another caller (--other-authorization)"
+	records   means = "the URL of its records (--record)"
+	undoing   means = "the URL that undoes (--undo)"
+	lateness  means = "the header of its not-after (--not-after)"
 )
 
 func (v *vector) missing(t *Target) string {
+	there := map[means]bool{
+		effects: t.Effects != "", drills: t.Drills, restart: t.Restart != nil, store: t.Store != nil, retention: t.Retention > 0,
+		lease: t.Lease > 0, another: t.Other != "", node: t.Node != "", caller: t.OtherAuthorization != "",
+		records: t.Record != "", undoing: t.Undo != "", lateness: t.NotAfter != "",
+	}
 	for _, m := range v.needs {
-		there := map[means]bool{
-			effects: t.Effects != "", drills: t.Drills, restart: t.Restart != nil, retention: t.Retention > 0,
-			another: t.Other != "", caller: t.OtherAuthorization != "",
-		}
 		if !there[m] {
 			return string(m)
 		}

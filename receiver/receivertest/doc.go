@@ -9,8 +9,9 @@
 //	status=500    make the change, then answer with the status
 //	panic         make the change, then panic
 //	size=2000000  answer with so many bytes
+//	record        make the change, then let the record of the key fail
 //	crash         make the change, then let the process die before the answer leaves
 //
 // and tell how many changes it has made at the path /effects: {"count": 3}. A vector whose
-// means are missing is reported as not tried.
+// means are missing is reported as not tried. The numbers are those of docs/receiver.md.
 package receivertest

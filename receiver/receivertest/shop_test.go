@@ -2,12 +2,11 @@ package receivertest_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,59 +15,55 @@ import (
 	"sync"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
-	_ "github.com/ncruces/go-sqlite3/driver"
-
 	"github.com/pawl-dev/pawl/receiver"
 )
 
-// shop is a sample service: POST /pay and /refund write a row, GET /effects counts them. It
-// runs in a process of its own, so that it can be killed.
+// shop is a sample service: POST /pay and /refund write a row, POST /pay/{key}/undo undoes
+// one, POST /wire also writes a line elsewhere, GET /effects counts rows. It runs in a
+// process of its own, so that it can be killed.
 type shop struct {
 	db      *sql.DB
 	dialect receiver.Dialect
 	fault   string
+	wires   string // the file of what is elsewhere
 
 	mu     sync.Mutex
-	claims map[string]*http.Response // of the faulty ones
+	claims map[string]claim // of the faulty ones
 }
 
 // serveShop is the process: it listens at an address until it is killed.
-func serveShop(address, driver, source, fault string) error {
-	s := &shop{fault: fault, claims: map[string]*http.Response{}}
+func serveShop(address, driver, source, fault, wires string) error {
+	s := &shop{fault: fault, wires: wires, claims: map[string]claim{}}
 	var err error
-	if s.db, err = sql.Open(driver, source); err != nil {
+	if s.db, err = sql.Open("dying-"+driver, source); err != nil {
 		return err
 	}
+	s.db.SetMaxOpenConns(32) // PostgreSQL takes 100
 	if driver == "pgx" {
 		s.dialect = receiver.PostgreSQL
 	}
-	ctx := context.Background()
-	if err := receiver.Migrate(ctx, s.db, s.dialect); err != nil {
+	if err := s.migrate(context.Background()); err != nil {
 		return err
 	}
-	for _, q := range []string{
-		`CREATE TABLE IF NOT EXISTS payments (at TEXT NOT NULL)`,
-		`CREATE TABLE IF NOT EXISTS sloppy (id TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL, expires BIGINT NOT NULL)`,
-	} {
-		if _, err := s.db.ExecContext(ctx, q); err != nil {
-			return err
-		}
+	o := receiver.Options{Terms: receiver.Terms{Retention: 2 * time.Second, Tombstone: time.Hour}, Timeout: 3 * time.Second, Log: slog.New(slog.DiscardHandler)}
+	rec := receiver.New(s.db, s.dialect, caller, &o)
+	o.Outside = true
+	outside := receiver.New(s.db, s.dialect, caller, &o)
+	wrap := rec.Wrap
+	if fault != "" {
+		wrap = s.sloppy
 	}
-	rec := receiver.New(s.db, s.dialect, &receiver.Options{Terms: receiver.Terms{Retention: 2 * time.Second, Tombstone: time.Hour}})
 	mux := http.NewServeMux()
 	for _, path := range []string{"/pay", "/refund"} {
-		h := http.Handler(http.HandlerFunc(s.work))
-		if fault == "" {
-			h = rec.Wrap(h)
-		} else {
-			h = s.sloppy(h)
-		}
-		mux.Handle("POST "+path, dying(h))
+		mux.Handle("POST "+path, dying(wrap(http.HandlerFunc(s.work))))
 		mux.Handle("GET "+path+"/{key}", rec.Record(http.MethodPost))
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "[]") })
 	}
+	mux.Handle("POST /pay/{key}/undo", rec.Wrap(http.HandlerFunc(s.undo)))
+	mux.Handle("POST /wire", dying(outside.Wrap(http.HandlerFunc(s.wire))))
+	mux.Handle("GET /wire/{key}", outside.Record(http.MethodPost))
 	mux.HandleFunc("GET /effects", s.count)
+	mux.HandleFunc("POST /store/{is}", func(_ http.ResponseWriter, r *http.Request) { storeAway.Store(r.PathValue("is") == "away") })
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -76,23 +71,90 @@ func serveShop(address, driver, source, fault string) error {
 	return http.Serve(l, mux)
 }
 
-// dying is around the receiver: the process dies before a request gets there, or when its
-// answer, which is committed, begins to leave.
+func (s *shop) migrate(ctx context.Context) error {
+	if err := receiver.Migrate(ctx, s.db, s.dialect); err != nil {
+		return err
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if s.dialect == receiver.PostgreSQL { // two processes may begin at once
+		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(1)`); err != nil {
+			return err
+		}
+	}
+	for _, q := range []string{
+		`CREATE TABLE IF NOT EXISTS payments (at TEXT NOT NULL)`,
+		`CREATE TABLE IF NOT EXISTS undone (key TEXT NOT NULL)`,
+		`CREATE TABLE IF NOT EXISTS sloppy (id TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL, expires BIGINT NOT NULL)`,
+	} {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// caller is who asks: in this service a token is an account.
+func caller(r *http.Request) (string, error) { return r.Header.Get("Authorization"), nil }
+
+// dying is around the receiver: it names the point at which the process is to die, and is
+// the first and the last of them.
 func dying(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.Header.Get("Receiver-Drill") {
-		case "crash=before":
-			os.Exit(3)
-		case "crash=answer":
-			w = dyingWriter{w}
+		verb, point, _ := strings.Cut(r.Header.Get("Receiver-Drill"), "=")
+		if verb != "die" {
+			next.ServeHTTP(w, r)
+			return
 		}
-		next.ServeHTTP(w, r)
+		ctx := context.WithValue(r.Context(), pointKey{}, point)
+		dieAt(ctx, "received")
+		next.ServeHTTP(dyingWriter{w, ctx}, r.WithContext(ctx))
 	})
 }
 
-type dyingWriter struct{ http.ResponseWriter }
+type dyingWriter struct {
+	http.ResponseWriter
+	ctx context.Context
+}
 
-func (dyingWriter) WriteHeader(int) { os.Exit(3) }
+func (w dyingWriter) WriteHeader(status int) {
+	dieAt(w.ctx, "answering")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// undo undoes a payment, once, and a payment that never came for good.
+func (s *shop) undo(w http.ResponseWriter, r *http.Request) {
+	tx := receiver.Tx(r.Context())
+	principal, _ := caller(r)
+	original := &receiver.Request{Principal: principal, Method: http.MethodPost, Path: "/pay", Key: r.PathValue("key")}
+	state, err := receiver.Undo(r.Context(), receiver.TxOf(tx, s.dialect), original, func(ctx context.Context, _ *receiver.Response) error {
+		_, err := tx.ExecContext(ctx, s.q(`INSERT INTO undone (key) VALUES ($1)`), r.PathValue("key"))
+		return err
+	}, nil)
+	if err != nil {
+		receiver.Rollback(r.Context(), err)
+		return
+	}
+	fmt.Fprintf(w, `{"was": %q}`, state)
+}
+
+// wire has an effect outside the database.
+func (s *shop) wire(w http.ResponseWriter, r *http.Request) {
+	f, err := os.OpenFile(s.wires, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString("wired\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		http.Error(w, err.Error(), 500)
+		return
+	}
+	dieAt(r.Context(), "outside")
+	s.work(w, r)
+}
 
 func (s *shop) count(w http.ResponseWriter, r *http.Request) {
 	var n int
@@ -115,9 +177,6 @@ func (s *shop) work(w http.ResponseWriter, r *http.Request) {
 		db = tx
 	}
 	verb, value, _ := strings.Cut(r.Header.Get("Receiver-Drill"), "=")
-	if verb == "crash" && value == "work" {
-		os.Exit(3)
-	}
 	if verb == "wait" {
 		d, _ := time.ParseDuration(value)
 		time.Sleep(d)
@@ -134,6 +193,10 @@ func (s *shop) work(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 	case "panic":
 		panic(http.ErrAbortHandler)
+	case "record":
+		if tx := receiver.Tx(r.Context()); tx != nil {
+			_ = tx.Rollback() // so that the record cannot be written; sloppy fails by itself
+		}
 	case "crash":
 		os.Exit(3)
 	case "size":
@@ -144,104 +207,9 @@ func (s *shop) work(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"id": "p-%d"}`, time.Now().UnixNano())
 }
 
-// sloppy is middleware as it is often written, with one of six faults.
-func (s *shop) sloppy(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, err := receiver.ParseKey(r.Header, false)
-		if err != nil {
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(400)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		var v any
-		_ = json.Unmarshal(body, &v)
-		canonical, _ := json.Marshal(v)
-		sum := sha256.Sum256(canonical)
-		fingerprint := hex.EncodeToString(sum[:])
-		id := r.URL.Path + " " + key
-		if s.fault != "unscoped" {
-			id = r.Header.Get("Authorization") + " " + id
-		}
-		s.mu.Lock() // one at a time is enough here
-		defer s.mu.Unlock()
-		found, err := s.known(w, id, fingerprint)
-		if found || err != nil {
-			return
-		}
-		out := &held{header: http.Header{}, status: 200}
-		next.ServeHTTP(out, r)
-		if s.fault == "reexecute_5xx" && out.status >= 500 {
-			out.send(w)
-			return
-		}
-		if s.fault == "memory_claims" {
-			s.claims[id] = &http.Response{StatusCode: out.status, Header: out.header, Status: fingerprint, Body: io.NopCloser(strings.NewReader(out.body.String()))}
-			s.claims[id].Trailer = http.Header{"Body": {out.body.String()}}
-		} else if _, err := s.db.ExecContext(r.Context(), s.q(`INSERT INTO sloppy (id, fingerprint, status, body, expires) VALUES ($1, $2, $3, $4, $5)`),
-			id, fingerprint, out.status, out.body.String(), time.Now().Add(2*time.Second).UnixMilli()); err != nil {
-			http.Error(w, err.Error(), 500)
-			return
-		}
-		out.send(w)
-	})
-}
-
-// known answers from an earlier request.
-func (s *shop) known(w http.ResponseWriter, id, fingerprint string) (bool, error) {
-	var was, body string
-	var status int
-	var expires int64
-	if s.fault == "memory_claims" {
-		c, ok := s.claims[id]
-		if !ok {
-			return false, nil
-		}
-		was, body, status, expires = c.Status, c.Trailer.Get("Body"), c.StatusCode, time.Now().Add(time.Hour).UnixMilli()
-	} else if err := s.db.QueryRow(s.q(`SELECT fingerprint, body, status, expires FROM sloppy WHERE id = $1`), id).Scan(&was, &body, &status, &expires); err != nil {
-		return false, nil
-	}
-	if time.Now().UnixMilli() > expires {
-		if s.fault == "no_tombstone" {
-			_, err := s.db.Exec(s.q(`DELETE FROM sloppy WHERE id = $1`), id)
-			return false, err
-		}
-		w.WriteHeader(409)
-		return true, nil
-	}
-	if was != fingerprint && s.fault != "ignore_mismatch" {
-		w.WriteHeader(422)
-		return true, nil
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Idempotent-Replayed", "true")
-	w.WriteHeader(status)
-	io.WriteString(w, body)
-	return true, nil
-}
-
 func (s *shop) q(query string) string {
 	if s.dialect == receiver.PostgreSQL {
 		return query
 	}
-	return strings.NewReplacer("$1", "?1", "$2", "?2", "$3", "?3", "$4", "?4", "$5", "?5").Replace(query)
-}
-
-// held is an answer that waits for its record.
-type held struct {
-	header http.Header
-	status int
-	body   strings.Builder
-}
-
-func (h *held) Header() http.Header         { return h.header }
-func (h *held) WriteHeader(status int)      { h.status = status }
-func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
-
-func (h *held) send(w http.ResponseWriter) {
-	for name, values := range h.header {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(h.status)
-	io.WriteString(w, h.body.String())
+	return strings.ReplaceAll(query, "$", "?")
 }

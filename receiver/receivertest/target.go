@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -18,6 +19,13 @@ type Target struct {
 	URL string
 	// Other is another route with an effect of the same service, for the scope of keys.
 	Other string
+	// Node is the same route at another process of the service.
+	Node string
+	// Record tells what is known of a key, and Undo, called by POST with a key of its own,
+	// undoes what a key did. Both have {key} in their URL.
+	Record, Undo string
+	// NotAfter is the header that carries a not-after, if the service enforces one.
+	NotAfter string
 	// Body is a request of the route: JSON. Default {"amount": 1}.
 	Body string
 	// OtherBody asks for something else. Default {"amount": 2}.
@@ -28,10 +36,13 @@ type Target struct {
 	Effects string
 	// Drills says that the service obeys Receiver-Drill.
 	Drills bool
-	// Retention is how long the service keeps an answer, if it is short enough to wait for.
-	Retention time.Duration
+	// Retention is how long the service keeps an answer, and Lease how long it works on a
+	// request at most, if they are short enough to wait for.
+	Retention, Lease time.Duration
 	// Restart kills the service and starts it again on the same database.
 	Restart func(ctx context.Context) error
+	// Store takes the service's database away, or gives it back.
+	Store func(ctx context.Context, up bool) error
 	// Client is used for every request; default one with a timeout of 30 s.
 	Client *http.Client
 }
@@ -69,9 +80,17 @@ type answered struct {
 
 func (a *answered) replayed() bool { return a.header.Get("Idempotent-Replayed") == "true" }
 
+// refused reports whether the service says that it did not carry the request out.
+func (a *answered) refused() bool { return a.status >= 400 && a.status <= 499 }
+
 // quoted is a key in the draft's form.
 func quoted(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+}
+
+// about is a URL with its {key} filled in.
+func about(template, key string) string {
+	return strings.ReplaceAll(template, "{key}", url.PathEscape(key))
 }
 
 const maxAnswer = 8 << 20
@@ -123,6 +142,31 @@ func (t *Target) do(ctx context.Context, a asked) (*answered, error) {
 	return &answered{res.StatusCode, res.Header, string(body)}, nil
 }
 
+// get reads a JSON answer that must be a success.
+func (t *Target) get(ctx context.Context, url string, into any) error {
+	res, err := t.do(ctx, asked{method: http.MethodGet, url: url})
+	if err := success(res, err); err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(res.body), into); err != nil {
+		return errors.New("got no JSON of the form that is wanted")
+	}
+	return nil
+}
+
+// state is what the record says of a key, now or behind a fence.
+func (t *Target) state(ctx context.Context, key string, fence bool) (string, error) {
+	u := about(t.Record, key)
+	if fence {
+		u += "?fence=1"
+	}
+	var s struct{ State string }
+	if err := t.get(ctx, u, &s); err != nil {
+		return "", fmt.Errorf("the record: %w", err)
+	}
+	return s.State, nil
+}
+
 var errNoEffects = errors.New("the service does not tell how many changes it made")
 
 // effects counts the service's changes.
@@ -130,15 +174,12 @@ func (t *Target) effects(ctx context.Context) (int, error) {
 	if t.Effects == "" {
 		return 0, errNoEffects
 	}
-	res, err := t.do(ctx, asked{method: http.MethodGet, url: t.Effects})
-	if err != nil {
-		return 0, err
+	var count struct{ Count *int }
+	if err := t.get(ctx, t.Effects, &count); err != nil {
+		return 0, fmt.Errorf("the count of effects: %w", err)
 	}
-	var count struct {
-		Count *int `json:"count"`
-	}
-	if err := json.Unmarshal([]byte(res.body), &count); err != nil || count.Count == nil {
-		return 0, fmt.Errorf("%s: want {\"count\": N}, got status %d", t.Effects, res.status)
+	if count.Count == nil {
+		return 0, errors.New(`the count of effects: want {"count": N}`)
 	}
 	return *count.Count, nil
 }

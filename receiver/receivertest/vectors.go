@@ -18,6 +18,7 @@ var vectors = []*vector{
 	{id: "V03", draft: true, asks: "a key in flight is 409 with Retry-After", needs: []means{drills}, try: func(ctx context.Context, t *Target) error {
 		return inFlight(ctx, t, "", 409)
 	}},
+	{id: "V03b", asks: "a key in flight at another process is refused, or waited for and replayed", needs: []means{drills, node, effects}, try: inFlightElsewhere},
 	{id: "V04", draft: true, asks: "another payload under the key is 422, and the first still replays", try: func(ctx context.Context, t *Target) error {
 		key := fresh()
 		return once(ctx, t, func() error {
@@ -109,9 +110,14 @@ var vectors = []*vector{
 		})
 	}},
 	{id: "V13", asks: "a client that hangs up changes nothing: one effect, and the answer is kept", needs: []means{drills}, try: hangsUp},
+	{id: "V14", asks: "a database that is away is 503, with nothing done and saying so", needs: []means{store, effects}, try: storeAway},
+	{id: "V15", asks: "a record that cannot be written at the end: one effect in the end", needs: []means{drills, effects}, try: func(ctx context.Context, t *Target) error {
+		return atMostOne(ctx, t, "record")
+	}},
 	{id: "V16", asks: "a panic leaves nothing half done: one effect in the end", needs: []means{drills, effects}, try: func(ctx context.Context, t *Target) error {
 		return atMostOne(ctx, t, "panic")
 	}},
+	{id: "V17", asks: "work that takes longer than it may is not done by a second request beside it", needs: []means{lease, drills, effects}, try: outlasts},
 	{id: "V18", asks: "order of members, blanks, spelling of numbers and other headers do not make another payload", try: func(ctx context.Context, t *Target) error {
 		key := fresh()
 		return once(ctx, t, func() error {
@@ -122,14 +128,17 @@ var vectors = []*vector{
 			return same(first)(t.do(ctx, asked{key: key, body: "{ \"note\":\"n\",\n\"amount\":1.0}", header: http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}}))
 		})
 	}},
-	{id: "V19", asks: "64 requests at once make one effect", needs: []means{effects}, try: atOnce},
+	{id: "V19", asks: "64 requests at once, at every process, make one effect", needs: []means{effects}, try: atOnce},
 	{id: "V21", asks: "an answer that is too large to keep is refused when it is asked for again, and not made again", needs: []means{drills, effects}, try: func(ctx context.Context, t *Target) error {
 		key := fresh()
 		return once(ctx, t, func() error {
 			if err := success(t.do(ctx, asked{key: key, drill: "size=2000000"})); err != nil {
 				return err
 			}
-			_, err := t.do(ctx, asked{key: key, drill: "size=2000000"})
+			again, err := t.do(ctx, asked{key: key, drill: "size=2000000"})
+			if err == nil && !again.replayed() && !again.refused() {
+				err = fmt.Errorf("got status %d, want the answer again or a refusal", again.status)
+			}
 			return err
 		})
 	}},
@@ -153,6 +162,14 @@ var vectors = []*vector{
 		}
 		return err
 	}},
+	{id: "V24", asks: "a late copy does not make again what was undone", needs: []means{undoing, effects}, try: lateAfterUndo},
+	{id: "U01", asks: "an undoing that comes first refuses the late original", needs: []means{undoing, effects}, try: undoFirst},
+	{id: "U02", asks: "an undoing that comes twice is one", needs: []means{undoing}, try: undoTwice},
+	{id: "N01", asks: "a request after its not-after is refused, and one in time is replayed after it", needs: []means{lateness, effects}, try: notAfter},
+	{id: "N02", asks: "a not-after that is no instant is 400", needs: []means{lateness, effects}, try: notAfterMalformed},
+	{id: "F01", asks: "a fence makes absence final: the late request is refused", needs: []means{records, effects}, try: fenceFirst},
+	{id: "F02", asks: "the record and a fence tell what was done, and the fence changes nothing of it", needs: []means{records}, try: fenceAfter},
+	{id: "F03", asks: "a request in flight is told as such, and no fence goes past it", needs: []means{records, drills, effects}, try: fenceInFlight},
 }
 
 func success(a *answered, err error) error {
@@ -212,22 +229,16 @@ func replays(ctx context.Context, t *Target) error {
 func inFlight(ctx context.Context, t *Target, body string, status int) error {
 	key := fresh()
 	return once(ctx, t, func() error {
-		done := make(chan error, 1)
-		go func() { done <- success(t.do(ctx, asked{key: key, drill: "wait=1500ms"})) }()
-		if err := wait(ctx, 500*time.Millisecond); err != nil {
-			return err
-		}
-		second, err := t.do(ctx, asked{key: key, body: body})
-		if err := <-done; err != nil {
-			return fmt.Errorf("the first request: %w", err)
-		}
-		if err := want(status)(second, err); err != nil {
-			return err
-		}
-		if status == 409 && second.header.Get("Retry-After") == "" {
-			return fmt.Errorf("got no Retry-After")
-		}
-		return nil
+		return success(during(ctx, t, key, works, begins, func() error {
+			second, err := t.do(ctx, asked{key: key, body: body})
+			if err := want(status)(second, err); err != nil {
+				return err
+			}
+			if status == 409 && second.header.Get("Retry-After") == "" {
+				return fmt.Errorf("got no Retry-After")
+			}
+			return nil
+		}))
 	})
 }
 
@@ -303,8 +314,12 @@ func atOnce(ctx context.Context, t *Target) error {
 	key := fresh()
 	return once(ctx, t, func() error {
 		var wg sync.WaitGroup
-		for range 64 {
-			wg.Go(func() { _, _ = t.do(ctx, asked{key: key}) }) // some are refused as in flight
+		for i := range 64 {
+			a := asked{key: key}
+			if i%2 == 1 {
+				a.url = t.Node // or the target's own
+			}
+			wg.Go(func() { _, _ = t.do(ctx, a) }) // some are refused as in flight
 		}
 		wg.Wait()
 		return success(t.do(ctx, asked{key: key}))
