@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +28,7 @@ type tried struct {
 
 func newDrillReceiver() *cobra.Command {
 	var t receivertest.Target
-	var restart string
+	var restart, down, up string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "receiver URL",
@@ -37,19 +37,36 @@ func newDrillReceiver() *cobra.Command {
 service is a route with an effect that takes POST with a JSON body; several dozen
 effects are made, so point it at a test system. Some vectors need more than the URL:
 a count of effects, a second caller, a restart. What is missing is said, and is no
-failure. The exit code is 1 if a vector failed. docs/receiver.md lists them.`,
+failure; a service that obeys the header Receiver-Drill in its test build can be
+tried on all of them. The exit code is 1 if a vector failed. docs/receiver.md lists them.`,
 		Example: `  pawl drill receiver http://127.0.0.1:8080/moves --body '{"sku":"A","n":1}' --effects http://127.0.0.1:8080/effects`,
 		Args:    oneArg("URL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			t.URL = args[0]
-			for name, text := range map[string]string{"URL": t.URL, "--other": t.Other, "--effects": t.Effects} {
-				u, err := url.Parse(text)
-				if text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			for name, text := range map[string]string{"URL": t.URL, "--other": t.Other, "--node": t.Node, "--effects": t.Effects, "--record": t.Record, "--undo": t.Undo} {
+				u, err := url.Parse(strings.ReplaceAll(text, "{key}", "key"))
+				if (text != "" || name == "URL") && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 					return usage("%s: want an absolute URL such as http://127.0.0.1:8080/moves", name)
 				}
 			}
+			for name, text := range map[string]string{"--record": t.Record, "--undo": t.Undo} {
+				if text != "" && !strings.Contains(text, "{key}") {
+					return usage("%s: say where the key is, such as http://127.0.0.1:8080/moves/{key}", name)
+				}
+			}
+			if (down == "") != (up == "") {
+				return usage("--store-down and --store-up belong together")
+			}
 			if restart != "" {
-				t.Restart = func(ctx context.Context) error { return shell(ctx, restart) }
+				t.Restart = func(ctx context.Context) error { return shell(ctx, "--restart", restart) }
+			}
+			if down != "" {
+				t.Store = func(ctx context.Context, back bool) error {
+					if back {
+						return shell(ctx, "--store-up", up)
+					}
+					return shell(ctx, "--store-down", down)
+				}
 			}
 			out := terminal.New(c.OutOrStdout())
 			findings, err := receivertest.Check(c.Context(), &t)
@@ -86,6 +103,10 @@ failure. The exit code is 1 if a vector failed. docs/receiver.md lists them.`,
 	}
 	f := c.Flags()
 	f.StringVar(&t.Other, "other", "", "another route with an effect, for the scope of keys")
+	f.StringVar(&t.Node, "node", "", "the route at another process of the service")
+	f.StringVar(&t.Record, "record", "", "URL that tells what is known of a key, and fences it with ?fence=1: it has {key}")
+	f.StringVar(&t.Undo, "undo", "", "URL that undoes what a key did, by POST: it has {key}")
+	f.StringVar(&t.NotAfter, "not-after", "", "header of a not-after, such as Pawl-Not-After, if it is enforced")
 	f.StringVar(&t.Body, "body", "", `request: JSON (default {"amount": 1})`)
 	f.StringVar(&t.OtherBody, "other-body", "", `request for something else: JSON (default {"amount": 2})`)
 	f.StringVar(&t.Authorization, "authorization", "", "header of the caller (default Bearer alice)")
@@ -93,19 +114,22 @@ failure. The exit code is 1 if a vector failed. docs/receiver.md lists them.`,
 	f.StringVar(&t.Effects, "effects", "", `URL that tells how many effects there are: {"count": 3}`)
 	f.BoolVar(&t.Drills, "drills", false, "the service obeys the header Receiver-Drill")
 	f.DurationVar(&t.Retention, "retention", 0, "how long the service keeps answers, if that can be waited for")
+	f.DurationVar(&t.Lease, "lease", 0, "how long the service works on a request at most, if that can be waited for")
 	f.StringVar(&restart, "restart", "", "shell command that kills the service and starts it again")
+	f.StringVar(&down, "store-down", "", "shell command that takes the service's database away")
+	f.StringVar(&up, "store-up", "", "shell command that gives it back")
 	jsonFlag(c, &asJSON)
 	return c
 }
 
 // shell lets a person's own command restart their service.
-func shell(ctx context.Context, command string) error {
+func shell(ctx context.Context, flag, command string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "-c", command)
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
-		return errors.Join(errors.New("--restart failed"), err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
 	return nil
 }
