@@ -32,12 +32,14 @@ drill: ## Play tau-bench's retail tasks through the daemon, faults of each mode 
 	"$$binary" drill retail --data "$$PAWL_CORPORA" --faults lost && \
 	for seed in $(SEEDS); do "$$binary" drill retail --data "$$PAWL_CORPORA" --faults mix --seed $$seed || exit 1; done
 
+# Packages are tested one after the other: many wait for real time-outs of processes that
+# they start, and side by side on few cores they take each other's time.
 test: postgres ## Vet and test everything
 	go vet ./...
-	go test ./...
+	go test -p 1 ./...
 
 race: postgres ## Test everything under the race detector
-	go test -race -count=1 -timeout=30m ./...
+	go test -race -p 1 -count=1 -timeout=30m ./...
 
 postgres:
 	@scripts/postgres
@@ -73,7 +75,7 @@ simulate: ## Play seeded schedules of calls, faults and crashes in fake time: SC
 	go test -count=1 -timeout=60m -run '^TestSimulationOnSQLite$$' . -simulation.seeds $(FILE_SCHEDULES)
 
 nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules in memory and 3,000 on files, 20 seeds of the drill, 5 minutes of each fuzz target
-	RAPID_CHECKS=5000 go test -race -count=1 -timeout=120m ./...
+	RAPID_CHECKS=5000 go test -race -p 1 -count=1 -timeout=120m ./...
 	$(MAKE) simulate SCHEDULES=20000 FILE_SCHEDULES=3000
 	@if test -n "$$PAWL_CORPORA"; then $(MAKE) drill SEEDS='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'; else \
 		echo 'PAWL_CORPORA is not set: the drill is skipped'; fi
