@@ -353,3 +353,21 @@ func TestFullStoreRefusesTheNextGeneration(t *testing.T) { // SQ1
 		h.want(h.do(ex, call(nil)), "SUCCEEDED confirmed executed", 1)
 	})
 }
+
+// While an attempt is listened to, an executor that stops takes no permits that it would only
+// give back: each counts for life.
+func TestStopTakesNoPermitThatItCannotUse(t *testing.T) {
+	play(t, func(c *pawl.Contract) { c.Probe = nil }, func(h *house) {
+		h.provider.script = []string{"hang"}
+		ex := h.executor(nil)
+		ctx, cancel := context.WithTimeout(context.Background(), 3500*time.Millisecond)
+		defer cancel()
+		if env, err := ex.Do(ctx, call(nil)); err != nil || env.Status != pawl.Unknown {
+			t.Fatalf("got %s, %v, want UNKNOWN", env.Status, err)
+		}
+		stop(ex)
+		if op := h.operation(); len(op.Attempts) != 1 || op.Attempts[0].Class != pawl.ClassAmbiguous || op.Due.IsZero() {
+			t.Errorf("got %d permits, due %v, want the one that was used, and a time for the next worker", len(op.Attempts), op.Due)
+		}
+	})
+}

@@ -268,6 +268,9 @@ func (f *flight) step(ctx context.Context) bool {
 		m.At = now
 	}
 	f.eager = false
+	if m.Kind == MoveResend && len(f.outs) > 0 && f.stopped() {
+		m = Move{Kind: MoveNone} // its permit would be given back, and counts for life
+	}
 	switch {
 	case len(f.outs) == 0 && f.stopped():
 		f.release(op, m)
