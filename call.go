@@ -22,4 +22,7 @@ type Call struct {
 	Actor  string
 	// Attributes are labels for the record, such as a tool-call id. Never identity.
 	Attributes map[string]string
+	// Trace is the W3C trace context of the caller, the value of its header traceparent. It
+	// goes on to providers; one that has another form is ignored.
+	Trace string
 }

@@ -82,6 +82,8 @@ func (o *Options) withDefaults() Options {
 type Executor struct {
 	store Store
 	opts  Options
+	// watched: an observer is told of work that begins.
+	watched bool
 
 	mu       sync.Mutex
 	tools    map[string]*Tool
@@ -101,8 +103,10 @@ type Executor struct {
 // New returns an executor on a store. The store stays the caller's to close, after Stop.
 func New(store Store, o *Options) *Executor {
 	base, abort := context.WithCancel(context.Background())
+	opts := o.withDefaults()
 	return &Executor{
-		store: store, opts: o.withDefaults(), tools: make(map[string]*Tool), flights: make(map[ID]*flight),
+		store: store, opts: opts, watched: slices.ContainsFunc(opts.Observers, func(o *Observer) bool { return o.Began != nil }),
+		tools: make(map[string]*Tool), flights: make(map[ID]*flight),
 		stopping: make(chan struct{}), base: base, abort: abort,
 	}
 }
@@ -185,17 +189,33 @@ func (e *Executor) Contracts() []Contract {
 // The context's end does not end an attempt that is out: it is listened to, and its
 // answer settles the record.
 func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
+	ctx = WithTrace(ctx, call.Trace)
+	if !e.watched {
+		env, _, err := e.do(ctx, &call)
+		return env, err
+	}
+	w := &Work{Kind: WorkCall, Call: &call}
+	ctx, over := e.began(ctx, w)
+	env, op, err := e.do(ctx, &call)
+	w.Envelope, w.Operation, w.Err = &env, op, err
+	over()
+	return env, err
+}
+
+// do makes a call. The operation is the one that the envelope speaks of, nil where there
+// is none.
+func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, error) {
 	t := e.tool(call.Tool)
 	if t == nil {
-		return e.refuse(ctx, &call, refusal(ReasonUnknownTool, plainText(call.Tool), "")), nil
+		return e.refuse(ctx, call, refusal(ReasonUnknownTool, plainText(call.Tool), "")), nil, nil
 	}
-	id, err := Identify(&t.Contract, &call)
+	id, err := Identify(&t.Contract, call)
 	if err != nil {
 		var ce *CallError
 		if !errors.As(err, &ce) {
 			ce = &CallError{Reason: ReasonInvalidArguments, Err: err}
 		}
-		return e.refuse(ctx, &call, refusal(ce.Reason, t.Contract.Tool, ce.Error())), nil
+		return e.refuse(ctx, call, refusal(ce.Reason, t.Contract.Tool, ce.Error())), nil, nil
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -205,7 +225,7 @@ func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
 		defer cancel()
 	}
 	turn := &turn{
-		e: e, ctx: ctx, call: &call, tool: t, id: id, effect: effectText(&t.Contract, id),
+		e: e, ctx: ctx, call: call, tool: t, id: id, effect: effectText(&t.Contract, id),
 		deadline: deadline, end: deadline.Add(-e.opts.Reserve),
 	}
 	var env *Envelope
@@ -215,9 +235,9 @@ func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
 		env, err = turn.run()
 	}
 	if env.ActionTaken == Refused {
-		return e.refuse(ctx, &call, env), err
+		return e.refuse(ctx, call, env), turn.told, err
 	}
-	return *env, err
+	return *env, turn.told, err
 }
 
 func (e *Executor) refuse(ctx context.Context, call *Call, env *Envelope) Envelope {
@@ -229,17 +249,10 @@ func (e *Executor) refuse(ctx context.Context, call *Call, env *Envelope) Envelo
 	return *env
 }
 
-// observe tells each observer; one that panics is logged and changes nothing.
+// observe tells each observer.
 func (e *Executor) observe(tell func(o *Observer)) {
 	for _, o := range e.opts.Observers {
-		func() {
-			defer func() {
-				if r := recover(); r != nil {
-					e.opts.Log.Error("observer panicked", slog.String("type", fmt.Sprintf("%T", r)))
-				}
-			}()
-			tell(o)
-		}()
+		e.guard(func() { tell(o) })
 	}
 }
 

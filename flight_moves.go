@@ -36,7 +36,7 @@ func (f *flight) send(ctx context.Context) bool {
 	f.outs = append(f.outs, out{attempt: n, until: f.waitFor.Add(c.Linger + giveUpGrace)})
 	go func() {
 		defer cancel()
-		f.deliver(answer{attempt: n, evidence: safeSend(attempt, f.tool.Port, s)})
+		f.deliver(answer{attempt: n, evidence: f.e.attempt(attempt, f.tool.Port, s, n)})
 	}()
 	return true
 }
@@ -165,11 +165,17 @@ func (f *flight) move(ctx context.Context, op *Operation, m Move) bool {
 		return f.send(ctx)
 	case MoveFence:
 		asked := f.e.now(f.ctx)
-		r := ask(f, ctx, op, FenceResult{Outcome: FenceInconclusive, Error: "no answer in time"}, safeFence)
+		r := ask(f, ctx, op, FenceResult{Outcome: FenceInconclusive, Error: "no answer in time"}, func(ctx context.Context, p Port, op *Operation) FenceResult {
+			w := &Work{Kind: WorkFence, Operation: op}
+			return observed(f.e, ctx, w, &w.Fence, func(ctx context.Context) FenceResult { return safeFence(ctx, p, op) })
+		})
 		return f.event(&Event{Kind: EventFence, Asked: asked, Fence: &r})
 	default:
 		asked := f.e.now(f.ctx)
-		r := ask(f, ctx, op, ProbeResult{Outcome: Inconclusive, Error: "no answer in time"}, safeProbe)
+		r := ask(f, ctx, op, ProbeResult{Outcome: Inconclusive, Error: "no answer in time"}, func(ctx context.Context, p Port, op *Operation) ProbeResult {
+			w := &Work{Kind: WorkProbe, Operation: op}
+			return observed(f.e, ctx, w, &w.Probe, func(ctx context.Context) ProbeResult { return safeProbe(ctx, p, op) })
+		})
 		return f.event(&Event{Kind: EventProbe, Asked: asked, Probe: &r})
 	}
 }

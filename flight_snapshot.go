@@ -42,9 +42,14 @@ func (f *flight) snapshot(ctx context.Context, op *Operation) (json.RawMessage, 
 		before json.RawMessage
 		err    error
 	}
-	r := ask(f, ctx, op, reply{err: fmt.Errorf("no answer in time")}, func(ctx context.Context, p Port, _ *Operation) (r reply) {
-		r.before, r.err = safeSnapshot(ctx, p, inv)
-		return r
+	r := ask(f, ctx, op, reply{err: fmt.Errorf("no answer in time")}, func(ctx context.Context, p Port, op *Operation) reply {
+		w := &Work{Kind: WorkSnapshot, Operation: op}
+		var answer *reply
+		return observed(f.e, ctx, w, &answer, func(ctx context.Context) (r reply) {
+			r.before, r.err = safeSnapshot(ctx, p, inv)
+			w.Err = r.err
+			return r
+		})
 	})
 	return r.before, r.err
 }

@@ -16,6 +16,11 @@ type Observer struct {
 	Alarm func(ctx context.Context, op *Operation, what Alarm)
 	// Failed: a background step could not be done; it is tried again.
 	Failed func(ctx context.Context, what string, err error)
+	// Swept: the sweeper has looked, and claimed all that was due.
+	Swept func(ctx context.Context)
+	// Began: work begins. What it returns may be nil: the context that the work goes on in,
+	// made from ctx, and a function that is told, once, that the work is over.
+	Began func(ctx context.Context, w *Work) (context.Context, func())
 }
 
 // Alarm names something that must never happen and did.

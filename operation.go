@@ -100,6 +100,8 @@ type Intent struct {
 	Created time.Time `json:"created"`
 	// Attributes are the caller's labels for the record, such as a tool-call id. Never identity.
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// Trace is the W3C trace context of the call that began it, where one was observed.
+	Trace string `json:"trace,omitempty"`
 }
 
 // State is the part that changes, one Entry of history per change.

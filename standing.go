@@ -43,6 +43,7 @@ func (t *turn) meet(s *Standing) (*Envelope, error) {
 }
 
 func (t *turn) render(op *Operation, action ActionTaken) *Envelope {
+	t.told = op
 	return t.e.envelopeFor(t.ctx, op, t.call.Actor, action)
 }
 

@@ -122,6 +122,11 @@ func (e *Executor) claim(h *hands) {
 			}()
 		}
 		if len(ops) < limit {
+			e.observe(func(o *Observer) {
+				if o.Swept != nil {
+					o.Swept(e.base)
+				}
+			})
 			return
 		}
 	}
@@ -136,6 +141,15 @@ func (e *Executor) toolNames() []string {
 // reconcile works on one leased operation until its next move is further away.
 func (e *Executor) reconcile(op *Operation) {
 	f := &flight{e: e, id: op.ID, tool: e.tool(op.Tool), ctx: context.WithoutCancel(e.base), token: op.Token, op: op}
+	if e.watched {
+		w := &Work{Kind: WorkReconcile, Operation: op}
+		var over func()
+		f.ctx, over = e.began(f.ctx, w)
+		defer func() {
+			w.Operation = f.current()
+			over()
+		}()
+	}
 	e.enlist(f)
 	defer f.land()
 	if op.Status == Pending || op.out() {

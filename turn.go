@@ -20,6 +20,8 @@ type turn struct {
 	// repeat: the contract or the host lets this step have an effect that another step of
 	// the run has had.
 	repeat bool
+	// told is the operation that the answer speaks of.
+	told *Operation
 	// asked: this turn has had its probe ahead of schedule.
 	asked bool
 }
@@ -244,7 +246,7 @@ func (t *turn) intent(gen int) (*Intent, error) {
 		Run: t.call.Run, ParentRun: t.call.ParentRun, Step: t.call.Step, Scope: t.id.Scope, Gen: gen,
 		Key: DeriveKey(secret, blob), SecretID: secret.ID, Canonical: CanonicalVersion,
 		Args: t.id.Canonical, Effect: t.effect, Contract: c, ContractHash: t.tool.hash,
-		Deadline: t.deadline, Created: now, Attributes: t.call.Attributes,
+		Deadline: t.deadline, Created: now, Attributes: t.call.Attributes, Trace: TraceOf(t.ctx),
 	}
 	if in.Identity, err = AppendJSON(nil, t.id.Identity); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
@@ -375,7 +377,7 @@ func (t *turn) read() (*Envelope, error) {
 	in.Request = out.Request
 	replies := make(chan Evidence, 1)
 	go func() {
-		replies <- safeSend(ctx, t.tool.Port, &Sending{Operation: &Operation{Intent: *in}, Attempt: 1, Deadline: t.deadline})
+		replies <- t.e.attempt(ctx, t.tool.Port, &Sending{Operation: &Operation{Intent: *in}, Attempt: 1, Deadline: t.deadline}, 1)
 	}()
 	select {
 	case ev := <-replies:

@@ -77,6 +77,7 @@ func (t *tool) Send(ctx context.Context, s *pawl.Sending) pawl.Evidence {
 	if err := own.upstream.aws.sign(ctx, req, own.wire.vault); err != nil {
 		return unsent("credential", err)
 	}
+	traced(ctx, req.Header)
 	req.ExpectContinue = own.terms.ExpectContinue
 	o := own.wire.transport.Attempt(ctx, req)
 	ev := evidence.Classify(o, own.evidenceRules(subject), s.Attempt)
@@ -183,9 +184,18 @@ func (t *tool) ask(ctx context.Context, r *request, s *subject) (*evidence.Respo
 	if err := t.upstream.aws.sign(ctx, req, t.wire.vault); err != nil {
 		return nil, err
 	}
+	traced(ctx, req.Header)
 	ctx, cancel := context.WithTimeout(ctx, t.contract.WithDefaults().Timeout)
 	defer cancel()
 	return t.wire.transport.Read(ctx, req)
+}
+
+// traced adds the trace context of an exchange, where one is observed and the contract has
+// none of its own. It is not signed: what is between here and the provider may continue it.
+func traced(ctx context.Context, h http.Header) {
+	if parent := pawl.TraceOf(ctx); parent != "" && h.Get("Traceparent") == "" {
+		h.Set("Traceparent", parent)
+	}
 }
 
 // complete reports whether a status speaks of the whole and of now: not accepted for

@@ -206,3 +206,36 @@ deadline_to: {json_pointer: /opts/deadline}
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A trace context reaches the provider with the attempt and with what is read; it is not in
+// the stored bytes, and nothing is sent where nobody observes.
+func TestTraceContextArrives(t *testing.T) {
+	t.Parallel()
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	p := newProvider(t, nil)
+	tool := setup(t, p.URL, `
+class: keyed
+identity: [id]
+request: {method: POST, path: /pay}
+key: {carrier: header, name: Idempotency-Key}
+probe: {request: {path: /pay, query: {key: key}}, by: key, match: response.body.data, lag: 0s}
+`, nil)
+	op := begin(t, tool, `{"id":"A"}`)
+	for _, want := range []string{parent, ""} {
+		ctx := t.Context()
+		if want != "" {
+			ctx = pawl.WithTrace(ctx, want)
+		}
+		tool.Port.Send(ctx, &pawl.Sending{Operation: op, Attempt: 1})
+		if got := p.last(t).Header.Get("Traceparent"); got != want {
+			t.Errorf("attempt: got %q, want %q", got, want)
+		}
+		tool.Port.(pawl.Prober).Probe(ctx, op)
+		if got := p.last(t); got.Method != "GET" || got.Header.Get("Traceparent") != want {
+			t.Errorf("probe: got %s with %q, want GET with %q", got.Method, got.Header.Get("Traceparent"), want)
+		}
+	}
+	if strings.Contains(strings.ToLower(string(op.Request)), "traceparent") {
+		t.Errorf("the stored request has it:\n%s", op.Request)
+	}
+}

@@ -70,6 +70,7 @@ func Op(s Seed) (*pawl.Operation, []byte) {
 			Effect: "effect of " + s.Identity, Contract: s.Contract, ContractHash: s.Contract.Hash(),
 			Deadline: at.Add(30 * time.Second), Created: at,
 			Attributes: map[string]string{"tool_call": "call-1"},
+			Trace:      "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		},
 		State: pawl.State{
 			Status: pawl.Pending, Version: 1, Token: s.Token,
