@@ -63,7 +63,7 @@ func Classify(o *Observation, r *Rules, attempt int) pawl.Evidence {
 	if r == nil {
 		r = &Rules{}
 	}
-	c := &classifier{o: o, r: r, res: o.Response, later: attempt > 1, e: facts(o)}
+	c := &classifier{o: o, r: r, res: o.Response, later: attempt > 1, e: Facts(o)}
 	c.decide()
 	return c.e
 }
@@ -275,8 +275,8 @@ var keptHeaders = []string{
 	"X-Amzn-Requestid", "X-Correlation-Id", "X-Envoy-Attempt-Count", "X-Request-Id",
 }
 
-// facts copies what was seen into evidence that has no class yet.
-func facts(o *Observation) pawl.Evidence {
+// Facts are what was seen as evidence that has no class yet.
+func Facts(o *Observation) pawl.Evidence {
 	e := pawl.Evidence{
 		BytesBegun: o.BytesBegun, BodyPulled: o.BodyPulled, Trace: o.Trace, Peer: o.Peer, Took: o.Took,
 	}

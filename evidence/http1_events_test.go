@@ -181,7 +181,7 @@ func TestHTTP1ConnectionFoundDead(t *testing.T) {
 		for c.cc.Err() == nil {
 			<-c.wire.changed
 		}
-		tr.send(ctx, c, req, body, rec, o)
+		tr.send(ctx, c, req, body, nil, rec, o)
 		s.settle()
 		check(t, o, nil, &s.counts, wanted{notSent, pawl.P1, "no_bytes", 0, 0})
 	})

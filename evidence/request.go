@@ -28,7 +28,15 @@ type Request struct {
 	// its headers or an error, is reported with "***" instead, also where it spells it in
 	// the escapes of JSON, URLs or HTML. Secrets shorter than 12 bytes are left alone.
 	Secrets []string
+	// Consume reads the body of a final answer while it arrives, such as a stream of events,
+	// and returns when it wants no more. What it reads is as it came, see Mask. Nil reads
+	// to the end. Options.MaxResponse then bounds only what is kept of the body.
+	Consume func(head *Response, body io.Reader)
 }
+
+// Mask is a part of an answer with the secrets of the request replaced: what was JSON stays
+// JSON. Consume sees what came without it.
+func (r *Request) Mask(part []byte) []byte { return secretsOf(r).maskBody(part) }
 
 // ErrRequestTooLarge: the request exceeds the transport's own limits; nothing was sent.
 var ErrRequestTooLarge = errors.New("request is too large")

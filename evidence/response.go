@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 )
@@ -73,12 +74,16 @@ func (r *Response) SHA256() string {
 }
 
 // readResponse reads the body to its end, or to one byte more than the limit. Whole
-// reports whether the end was seen, so that nothing of it is left on the connection.
-func readResponse(res *http.Response, limit int64) (r *Response, whole bool) {
+// reports whether the end was seen, so that nothing of it is left on the connection. Drop
+// ends the connection.
+func readResponse(res *http.Response, limit int64, consume func(*Response, io.Reader), drop func()) (r *Response, whole bool) {
 	r = &Response{Status: res.StatusCode, Header: res.Header}
 	if res.StatusCode < 200 {
 		r.BodyErr = ErrUpgraded
 		return r, false
+	}
+	if consume != nil {
+		return r, r.consumed(res.Body, limit, consume, drop)
 	}
 	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(res.Body, limit+1))
 	r.Size = int64(len(r.Body))
@@ -90,4 +95,49 @@ func readResponse(res *http.Response, limit int64) (r *Response, whole bool) {
 		r.BodyErr = ErrEncoded
 	}
 	return r, whole
+}
+
+// leftover bounds the wait for the end of a body whose reader wants no more of it.
+const leftover = 100 * time.Millisecond
+
+// consumed has the body read by consume and reports whether its end was seen.
+func (r *Response) consumed(body io.Reader, limit int64, consume func(*Response, io.Reader), drop func()) (whole bool) {
+	kept := &keeper{from: body, r: r, limit: limit}
+	consume(r, kept)
+	early := kept.err
+	if early == nil {
+		timer := time.AfterFunc(leftover, drop)
+		defer timer.Stop()
+		io.Copy(io.Discard, io.LimitReader(kept, maxLeftover)) // its end is in kept.err
+	}
+	if early != nil && early != io.EOF {
+		r.BodyErr = early
+	}
+	return kept.err == io.EOF
+}
+
+// maxLeftover bounds what is read for it.
+const maxLeftover = 64 << 10
+
+// keeper reads a body and keeps its beginning.
+type keeper struct {
+	from  io.Reader
+	r     *Response
+	limit int64
+	err   error
+}
+
+func (k *keeper) Read(p []byte) (int, error) {
+	n, err := k.from.Read(p)
+	k.r.Size += int64(n)
+	if room := k.limit - int64(len(k.r.Body)); room < int64(n) {
+		k.r.Cut = true
+		k.r.Body = append(k.r.Body, p[:max(room, 0)]...)
+	} else {
+		k.r.Body = append(k.r.Body, p[:n]...)
+	}
+	if err != nil {
+		k.err = err
+	}
+	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -169,7 +170,7 @@ func (t *Transport) exchange(ctx context.Context, r *Request, rec *recorder, o *
 		o.Err = err
 		return
 	}
-	t.send(ctx, c, req, body, rec, o)
+	t.send(ctx, c, req, body, r.Consume, rec, o)
 }
 
 // forwarded reports whether a request is handed to a proxy that reads it. Through a tunnel,
@@ -180,7 +181,7 @@ func (t *Transport) forwarded(u *url.URL) bool {
 }
 
 // send uses the connection for the one request and gives it back, or closes it.
-func (t *Transport) send(ctx context.Context, c *conn, req *http.Request, body *pulls, rec *recorder, o *Observation) {
+func (t *Transport) send(ctx context.Context, c *conn, req *http.Request, body *pulls, consume func(*Response, io.Reader), rec *recorder, o *Observation) {
 	o.HadConnection, o.Peer = true, c.wire.RemoteAddr().String()
 	c.wire.begin(ctx.Done())
 	res, err := c.cc.RoundTrip(req.WithContext(rec.whileSending(ctx)))
@@ -188,7 +189,7 @@ func (t *Transport) send(ctx context.Context, c *conn, req *http.Request, body *
 	if err != nil {
 		o.Err, o.Refused = err, refusalOf(err)
 	} else {
-		o.Response, clean = readResponse(res, t.o.MaxResponse)
+		o.Response, clean = readResponse(res, t.o.MaxResponse, consume, c.close)
 		clean = clean && c.settle(res.ProtoMajor == 2)
 	}
 	if clean {
