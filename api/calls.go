@@ -33,7 +33,8 @@ type TenantQuery struct {
 
 type callInput struct {
 	TenantQuery
-	Body callRequest
+	Trace string `header:"traceparent" doc:"The W3C trace context of the caller; one that cannot be read is ignored."`
+	Body  callRequest
 }
 
 type callRequest struct {
@@ -56,7 +57,7 @@ func (d *door) addCalls() {
 func (d *door) call(ctx context.Context, in *callInput) (*envelopeOutput, error) {
 	s := sessionOf(ctx)
 	call := in.Body.call(s)
-	call.Again, call.Attributes = in.Body.Again, in.Body.Attributes
+	call.Again, call.Attributes, call.Trace = in.Body.Again, in.Body.Attributes, in.Trace
 	ctx = context.WithoutCancel(ctx)
 	if left := in.Body.DeadlineMS; left > 0 {
 		var cancel context.CancelFunc

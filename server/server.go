@@ -76,7 +76,8 @@ type Server struct {
 
 	feed         *api.Feed
 	metrics      *telemetry.Metrics
-	tokens       *tokens // nil where none are asked for
+	export       *telemetry.Export // nil where no spans are asked for
+	tokens       *tokens           // nil where none are asked for
 	allowedHosts []string
 	grace        time.Duration
 	limits       limits
@@ -89,7 +90,8 @@ type Server struct {
 // Open reads the contract file, opens the store and registers the tools. It starts
 // nothing. A file that cannot be used is a *contract.InvalidError, a missing credential
 // contract.ErrSecret, a store that cannot be used a *StoreError, which is ErrRecovery if it
-// is not the one last used.
+// is not the one last used, and OTEL_* variables that cannot be met telemetry.ErrExport. Those
+// variables alone say whether spans are exported.
 func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 	opts := o.withDefaults()
 	file, err := contract.Load(opts.Config, opts.Contract)
@@ -119,10 +121,21 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 			return nil, err
 		}
 	}
+	if s.export, err = telemetry.OpenExport(ctx, s.log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeExport(ctx))
+		}
+	}()
 	if s.store, err = openFor(ctx, file, &opts); err != nil {
 		return nil, err
 	}
 	opts.Executor.Observers = append(slices.Clone(opts.Executor.Observers), s.feed.Observer(), s.metrics.Observer())
+	if s.export != nil {
+		opts.Executor.Observers = append(opts.Executor.Observers, telemetry.Spans(s.export.Provider()))
+	}
 	s.executor = pawl.New(s.store, &opts.Executor)
 	for i := range tools {
 		if err := s.executor.Register(&tools[i]); err != nil {
@@ -142,13 +155,30 @@ func (s *Server) Store() pawl.Store { return s.store }
 // Start begins to settle in the background what calls leave open.
 func (s *Server) Start() { s.executor.Start() }
 
-// Close takes no new calls, waits for attempts that are out until ctx ends, and then
-// closes the store. It may be called twice; the second call returns what the first did.
+// Close takes no new calls, waits for attempts that are out until ctx ends, closes the store,
+// and takes a moment more to send the last spans. It may be called twice; the second call
+// returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.executor.Stop(ctx)
 		s.file.Close()
 		s.failed = s.store.Close()
+		if err := s.closeExport(ctx); err != nil {
+			s.log.WarnContext(ctx, "spans are lost", slog.Any("error", err))
+		}
 	})
 	return s.failed
+}
+
+// exportTime is how long the last spans may take to be sent.
+const exportTime = 3 * time.Second
+
+// closeExport sends the last spans, also where ctx has ended.
+func (s *Server) closeExport(ctx context.Context) error {
+	if s.export == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTime)
+	defer cancel()
+	return s.export.Close(ctx)
 }

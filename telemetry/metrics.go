@@ -1,6 +1,7 @@
-// Package telemetry makes what an executor does visible: metrics for Prometheus. It is an
-// observer and knows nothing else. Labels come from the contracts and from closed lists, never
-// from a caller: no key, run, operation or argument is ever in a metric.
+// Package telemetry makes what an executor does visible: metrics for Prometheus, and spans for
+// OpenTelemetry. Both are observers and know nothing else. Labels of metrics come from the
+// contracts and from closed lists, never from a caller: no key, run, operation or argument is
+// ever in a metric. Spans have key, operation, run and step, and no argument either.
 package telemetry
 
 import (
