@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/internal/crash"
 	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
 	"github.com/pawl-dev/pawl/telemetry"
@@ -133,11 +134,13 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 		return nil, err
 	}
 	opts.Executor.Observers = append(slices.Clone(opts.Executor.Observers), s.feed.Observer(), s.metrics.Observer())
+	s.store = crash.Store(s.store)
 	if s.export != nil {
 		opts.Executor.Observers = append(opts.Executor.Observers, telemetry.Spans(s.export.Provider()))
 	}
 	s.executor = pawl.New(s.store, &opts.Executor)
 	for i := range tools {
+		tools[i].Port = crash.Port(tools[i].Port)
 		if err := s.executor.Register(&tools[i]); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), s.store.Close())
 		}

@@ -1,0 +1,104 @@
+//go:build crashpoints
+
+package crash
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/pawl-dev/pawl"
+)
+
+var passed = struct {
+	sync.Mutex
+	times map[string]int
+}{times: make(map[string]int)}
+
+// pass is a named point.
+func pass(name string) {
+	passed.Lock()
+	defer passed.Unlock()
+	passed.times[name]++
+	at := fmt.Sprintf("%s#%d", name, passed.times[name])
+	if file := os.Getenv("PAWL_CRASH_LOG"); file != "" {
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err == nil {
+			_, err = fmt.Fprintln(f, at)
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if os.Getenv("PAWL_CRASH") == at {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // and hold what would pass a point meanwhile
+	}
+}
+
+// Store returns the store with a point before and after each write that is part of an
+// operation's life.
+func Store(s pawl.Store) pawl.Store { return store{s} }
+
+type store struct{ pawl.Store }
+
+func (s store) Begin(ctx context.Context, op *pawl.Operation, first []byte) (*pawl.Standing, error) {
+	pass("intent.before")
+	standing, err := s.Store.Begin(ctx, op, first)
+	pass("intent.after")
+	return standing, err
+}
+
+func (s store) Apply(ctx context.Context, c *pawl.Change) error {
+	pass("change.before")
+	err := s.Store.Apply(ctx, c)
+	pass("change.after")
+	return err
+}
+
+func (s store) Claim(ctx context.Context, c pawl.Claim) ([]*pawl.Operation, error) {
+	ops, err := s.Store.Claim(ctx, c)
+	if len(ops) > 0 {
+		pass("claim.after")
+	}
+	return ops, err
+}
+
+// Port returns the port with a point before and after each exchange with the provider.
+func Port(p pawl.Port) pawl.Port { return port{p} }
+
+type port struct{ pawl.Port }
+
+func (p port) Send(ctx context.Context, s *pawl.Sending) pawl.Evidence {
+	pass("send.before")
+	e := p.Port.Send(ctx, s)
+	pass("send.after")
+	return e
+}
+
+func (p port) Probe(ctx context.Context, op *pawl.Operation) pawl.ProbeResult {
+	pass("probe.before")
+	r := p.Port.(pawl.Prober).Probe(ctx, op)
+	pass("probe.after")
+	return r
+}
+
+func (p port) Fence(ctx context.Context, op *pawl.Operation) pawl.FenceResult {
+	pass("fence.before")
+	r := p.Port.(pawl.Fencer).Fence(ctx, op)
+	pass("fence.after")
+	return r
+}
+
+func (p port) Snapshot(ctx context.Context, inv *pawl.Invocation) (json.RawMessage, error) {
+	pass("snapshot.before")
+	before, err := p.Port.(pawl.Snapshotter).Snapshot(ctx, inv)
+	pass("snapshot.after")
+	return before, err
+}
