@@ -102,6 +102,10 @@ type Intent struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 	// Trace is the W3C trace context of the call that began it, where one was observed.
 	Trace string `json:"trace,omitempty"`
+	// Planned: the call was held to the plan of its run.
+	Planned bool `json:"planned,omitempty"`
+	// Undoes is the operation that this one compensates; zero where it is none.
+	Undoes ID `json:"undoes,omitzero"`
 }
 
 // State is the part that changes, one Entry of history per change.
@@ -136,6 +140,10 @@ type State struct {
 	// Quiet is the time until which a further copy of a convergent request may land although
 	// the operation has succeeded: its subject stays claimed until then. Zero where none can.
 	Quiet time.Time `json:"quiet,omitzero"`
+	// Aborted is the time at which the operation learnt that its run was called off.
+	Aborted time.Time `json:"aborted,omitzero"`
+	// UndoneBy is the operation that compensated this one.
+	UndoneBy ID `json:"undone_by,omitzero"`
 	// Chain is the hash of the last entry of the history.
 	Chain []byte `json:"chain"`
 }

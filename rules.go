@@ -42,4 +42,5 @@ const (
 	bytesAreStored     protocolRule = "bytes-are-stored"
 	keyIsStored        protocolRule = "key-is-stored"
 	flightIsDeclared   protocolRule = "flight-is-declared"
+	abortStopsSteps    protocolRule = "abort-stops-steps"
 )

@@ -19,7 +19,9 @@ type Store interface {
 	// transaction, if none of its claims is held. Otherwise it writes nothing and returns
 	// the operation in the way. The claims are looked at in the order ClaimIdentity (the
 	// latest generation, if it is not older than op.Gen, or is open or has succeeded),
-	// ClaimKey, ClaimStep, ClaimOnce, ClaimSubject.
+	// ClaimKey, ClaimStep, ClaimOnce, ClaimSubject. Where none is held and the operation has
+	// a run, the record of the run is looked at in the same transaction: one that Bars the
+	// operation is returned with ClaimRun, and where there is none yet NewRun is inserted.
 	Begin(ctx context.Context, op *Operation, first []byte) (*Standing, error)
 
 	// Apply writes one change: op's new State and the entry that explains it, in one
@@ -51,6 +53,21 @@ type Store interface {
 
 	// Now is the store's clock. Leases, quiescence and retention count by it.
 	Now(ctx context.Context) (time.Time, error)
+
+	// PutRun writes the record of a run if the stored one has the version before r's, or if
+	// there is none and r.Version is 1. Otherwise it returns ErrStale. What Begin decides by
+	// the record it decides either before this write or after it.
+	PutRun(ctx context.Context, r *Run) error
+
+	// GetRun returns the record of one run of the tenant, or ErrNotFound.
+	GetRun(ctx context.Context, tenant, run string) (*Run, error)
+
+	// FindRuns lists runs, the one begun last first.
+	FindRuns(ctx context.Context, q RunQuery) ([]*Run, error)
+
+	// ClaimRuns gives due runs to the caller, oldest due first: each gets a lease from now,
+	// is due at its end, and has its version one higher.
+	ClaimRuns(ctx context.Context, limit int, lease time.Duration) ([]*Run, error)
 
 	// Close releases the store. Writes that have begun are finished first.
 	Close() error
@@ -87,12 +104,14 @@ const (
 	ClaimStep     ClaimKind = "step"     // the same identity is open at another step of the run
 	ClaimOnce     ClaimKind = "once"     // the same identity is open or done at another step
 	ClaimSubject  ClaimKind = "subject"  // another operation on the subject is open
+	ClaimRun      ClaimKind = "run"      // the run takes no such operation
 )
 
-// Standing is the operation that keeps Begin from inserting.
+// Standing is what keeps Begin from inserting: an operation, or with ClaimRun a run.
 type Standing struct {
 	Kind ClaimKind
 	Op   *Operation
+	Run  *Run
 }
 
 // Claim asks for due operations.

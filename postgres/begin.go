@@ -17,8 +17,11 @@ var errForeign = errors.New("its id is taken, or one of its claims is held by an
 type beginning struct {
 	header
 	row *row
-	// contract and lane are what may not be stored yet; nil where they are.
-	contract, lane *tuple
+	// contract, lane and newRun are what may not be stored yet; nil where they are.
+	contract, lane, newRun *tuple
+	// intent is what a run may bar. Zero where it has none, runID names the run.
+	intent *pawl.Intent
+	runID  pawl.Digest
 }
 
 // claimKinds are the kinds of selectStanding from 1 on; 0 is none, and ownID the last.
@@ -38,6 +41,7 @@ func (db *DB) Begin(ctx context.Context, op *pawl.Operation, first []byte) (*paw
 		}
 		if err == nil && b.decided {
 			db.catalog.saved(op, b.row)
+			db.catalog.savedRun(b.runID)
 			return nil, nil
 		}
 		standing, err := db.standing(ctx, b)
@@ -61,7 +65,10 @@ func (db *DB) newBeginning(op *pawl.Operation, first []byte) (*beginning, error)
 	if err != nil {
 		return nil, err
 	}
-	b := &beginning{row: r}
+	b := &beginning{row: r, intent: &op.Intent}
+	if op.Run != "" {
+		b.runID = pawl.RunDigest(op.Tenant, op.Run)
+	}
 	t := newTuple(len(beginFields))
 	t.uuid(r.id)
 	t.uuid(r.lane)
@@ -75,6 +82,12 @@ func (db *DB) newBeginning(op *pawl.Operation, first []byte) (*beginning, error)
 	t.int(r.intentSum)
 	t.document(append([]byte(nil), first...))
 	t.document(r.state)
+	if op.Undoes == (pawl.ID{}) {
+		t.claim(b.runID)
+	} else {
+		t.null() // no run keeps a compensation from beginning
+	}
+	t.bool(op.Planned)
 	t.state(r)
 	b.params, b.size = t, len(r.intent)+len(r.state)+len(first)
 	b.header.claims = append(b.header.claims, pawl.Digest(r.id), pawl.Digest(r.key))
@@ -83,8 +96,15 @@ func (db *DB) newBeginning(op *pawl.Operation, first []byte) (*beginning, error)
 			b.header.claims = append(b.header.claims, c)
 		}
 	}
-	b.contract, b.lane, err = db.catalog.unsaved(op, r)
-	return b, err
+	if b.contract, b.lane, err = db.catalog.unsaved(op, r); err != nil || op.Run == "" || db.catalog.knowsRun(b.runID) {
+		return b, err
+	}
+	run, err := newRunRow(pawl.NewRun(op))
+	if err != nil {
+		return nil, err
+	}
+	b.newRun = run.tuple()
+	return b, nil
 }
 
 // standing finds what kept an operation from beginning; nil means that it is gone.
@@ -106,7 +126,7 @@ func (db *DB) standing(ctx context.Context, b *beginning) (*pawl.Standing, error
 	case err != nil:
 		return nil, err
 	case holder == nil:
-		return nil, nil
+		return db.barring(ctx, b)
 	case holder.id == b.row.id && b.doubtful:
 		// It was written after all, and a sweeper has taken it over meanwhile.
 		return nil, db.undecided(fmt.Errorf("begin %s: it has another token already", b.row.id))

@@ -26,13 +26,14 @@ type catalog struct {
 	contracts map[string]*pawl.Contract
 	stored    map[string]bool // contracts by hash
 	lanes     map[[16]byte]bool
+	runs      map[[16]byte]bool
 }
 
 // forget makes everything be stored again that is used again.
 func (c *catalog) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stored, c.lanes = map[string]bool{}, map[[16]byte]bool{}
+	c.stored, c.lanes, c.runs = map[string]bool{}, map[[16]byte]bool{}, map[[16]byte]bool{}
 }
 
 func (c *catalog) get(hash string) *pawl.Contract {
@@ -98,6 +99,25 @@ func (c *catalog) saved(op *pawl.Operation, r *row) {
 	if op.Contract != nil {
 		c.stored[op.ContractHash] = true
 	}
+}
+
+func (c *catalog) knowsRun(id [16]byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[id]
+}
+
+// savedRun notes that there is a record of a run.
+func (c *catalog) savedRun(id [16]byte) {
+	if !claimed(id) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.runs) == maxLanes {
+		clear(c.runs)
+	}
+	c.runs[id] = true
 }
 
 // contract finds a contract by its hash, and checks that it is the one.

@@ -207,7 +207,7 @@ func TestMigrationFails(t *testing.T) {
 	t.Parallel()
 	at := pgtest.Database(t)
 	s := openTest(t, at, nil)
-	steps := append(migrations[:len(migrations):len(migrations)], migration{2, `CREATE TABLE {schema}.new_table (n bigint); SELECT 1 / 0`})
+	steps := append(migrations[:len(migrations):len(migrations)], migration{99999, `CREATE TABLE {schema}.new_table (n bigint); SELECT 1 / 0`})
 	if err := migrate(t.Context(), s.pool, s.opts.Schema, steps, false); err == nil {
 		t.Error("got no error of a migration that divides by zero")
 	}

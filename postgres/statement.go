@@ -73,10 +73,12 @@ func (f *form) over(rows []*tuple, expected ...[]byte) statement {
 // statements are the SQL of one store: its schema and its witness are written into it.
 type statements struct {
 	lanes, contracts, begin, confirmBegun, apply, confirmApplied, renew, aside, refuse form
+	runs, putRun, confirmRun                                                           form
 
 	standing, operation, history, contract, version string
 	ring, candidates, lock, locked                  string
 	identify, record, adopt, confirm                string
+	lockRuns, run, dueRuns                          string
 }
 
 // newStatements writes the SQL for a schema and for what tells witness and identity.
@@ -98,6 +100,8 @@ func newStatements(schema, witness, identity string) statements {
 		standing: stands(selectStanding, "$2"), operation: text(selectOperation), history: text(selectHistory),
 		contract: text(selectContract), version: text(selectVersion),
 		ring: text(selectRing), candidates: text(selectCandidates), lock: text(lockDue), locked: text(selectLocked),
+		runs: newForm(text(insertRuns), runFields), putRun: newForm(text(writeRun), runFields), confirmRun: newForm(text(confirmRun), runDoubtFields),
+		lockRuns: text(lockRuns), run: text(selectRun), dueRuns: text(selectDueRuns),
 		identify: text(identifyPlace), record: text(insertPlace), adopt: text(adoptTimeline), confirm: text(updatePlace),
 	}
 }
@@ -124,6 +128,7 @@ var (
 		{"id", kindUUID}, {"lane", kindUUID}, {"run", kindText}, {"key", kindUUID}, {"gen", kindInt},
 		{"identity_claim", kindUUID}, {"step_claim", kindUUID}, {"once_claim", kindUUID}, {"subject_claim", kindUUID},
 		{"intent", kindText}, {"intent_sum", kindInt}, {"entry", kindText}, {"state", kindText},
+		{"run_id", kindUUID}, {"planned", kindBool},
 	}, stateFields...)
 	applyFields = append([]field{
 		{"id", kindUUID}, {"version_was", kindInt}, {"token_was", kindInt}, {"entry", kindText}, {"state", kindText},
@@ -159,6 +164,7 @@ const (
 			FROM r WHERE NOT EXISTS (
 				SELECT 1 FROM (SELECT i.id, i.gen FROM {schema}.intents i WHERE i.identity_claim = r.identity_claim
 					ORDER BY i.gen DESC LIMIT 1) n JOIN {schema}.states h ON h.id = n.id WHERE {stands})
+				AND NOT EXISTS (SELECT 1 FROM {schema}.runs u WHERE u.id = r.run_id AND (u.status <> 'open' OR u.planned AND NOT r.planned))
 			ON CONFLICT DO NOTHING RETURNING id
 		), i AS (
 			INSERT INTO {schema}.intents (id, lane, run, key, gen, identity_claim, intent, intent_sum, entry, state)

@@ -108,8 +108,10 @@ func finish(batch []write, err error) {
 
 // parts are the writes of a batch by what they ask for.
 type parts struct {
-	begin, apply, renew                          part
+	begin, apply, renew, put                     part
 	contracts, lanes, confirmBegun, confirmApply []*tuple
+	runs, confirmPut                             []*tuple
+	locks                                        [][16]byte // runs that something begins in
 }
 
 // part is the rows of one statement and who waits for each.
@@ -148,6 +150,12 @@ func partsOf(batch []write, doubtful bool) *parts {
 			if w.lane != nil {
 				p.lanes = append(p.lanes, w.lane)
 			}
+			if w.newRun != nil {
+				p.runs = append(p.runs, w.newRun)
+			}
+			if claimed(w.runID) {
+				p.locks = append(p.locks, w.runID)
+			}
 			if doubtful {
 				t := newTuple(len(confirmFields))
 				t.uuid(w.row.id)
@@ -165,6 +173,11 @@ func partsOf(batch []write, doubtful bool) *parts {
 			}
 		case *renewal:
 			p.renew.add(w.id, &w.header)
+		case *putting:
+			p.put.add(pawl.ID(w.row.id), &w.header)
+			if doubtful {
+				p.confirmPut = append(p.confirmPut, w.row.doubt())
+			}
 		}
 	}
 	return p
@@ -187,6 +200,12 @@ func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, batch []write, dou
 	if len(p.contracts) > 0 {
 		add(db.sql.contracts.over(distinct(p.contracts)), nil)
 	}
+	if len(p.runs) > 0 {
+		add(db.sql.runs.over(distinct(p.runs)), nil)
+	}
+	if len(p.locks) > 0 {
+		add(statement{sql: db.sql.lockRuns, params: [][]byte{uuids(p.locks)}, oids: []uint32{kindUUID.array}, kept: true}, nil)
+	}
 	for _, x := range []struct {
 		form    *form
 		part    *part
@@ -196,6 +215,7 @@ func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, batch []write, dou
 		{&db.sql.begin, &p.begin, &db.sql.confirmBegun, p.confirmBegun},
 		{&db.sql.apply, &p.apply, &db.sql.confirmApplied, p.confirmApply},
 		{&db.sql.renew, &p.renew, nil, nil},
+		{&db.sql.putRun, &p.put, &db.sql.confirmRun, p.confirmPut},
 	} {
 		if len(x.part.rows) == 0 {
 			continue

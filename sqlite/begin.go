@@ -39,8 +39,12 @@ type beginning struct {
 	first    []byte
 	contract []byte // its JSON, where the store may not have it yet
 
+	run    *runRow // to begin with it; nil without a run
+	intent *pawl.Intent
+
 	standing *row
 	kind     pawl.ClaimKind
+	barred   *runRow
 	foreign  bool
 }
 
@@ -62,6 +66,12 @@ func (db *DB) Begin(ctx context.Context, op *pawl.Operation, first []byte) (*paw
 			return nil, err
 		}
 		return &pawl.Standing{Kind: b.kind, Op: standing}, nil
+	case b.barred != nil:
+		run, err := b.barred.decode()
+		if err != nil {
+			return nil, err
+		}
+		return &pawl.Standing{Kind: pawl.ClaimRun, Run: run}, nil
 	}
 	db.contracts.saved(op)
 	return nil, nil
@@ -81,20 +91,34 @@ func (db *DB) newBeginning(op *pawl.Operation, first []byte) (*beginning, error)
 	if err != nil {
 		return nil, err
 	}
-	b := &beginning{row: r, first: first}
+	b := &beginning{row: r, first: first, intent: &op.Intent}
+	if op.Run != "" {
+		if b.run, err = newRunRow(pawl.NewRun(op)); err != nil {
+			return nil, err
+		}
+	}
 	b.size, b.opens = len(r.intent)+len(r.state)+len(first), true
 	b.contract, err = db.contracts.unsaved(op)
 	return b, err
 }
 
 func (b *beginning) apply(w *writer) error {
-	b.standing, b.foreign = nil, false
+	b.standing, b.barred, b.foreign = nil, nil, false
 	if found, err := b.lookForIdentity(w); found || err != nil {
 		return err
 	}
-	inserted, err := b.insert(w)
-	if inserted || err != nil {
+	known, err := b.lookForRun(w)
+	if err != nil {
 		return err
+	}
+	if b.barred == nil {
+		inserted, err := b.insert(w)
+		if inserted && !known {
+			_, err = w.insertRun(b.run)
+		}
+		if inserted || err != nil {
+			return err
+		}
 	}
 	r := b.row
 	for _, c := range []struct {
@@ -116,8 +140,21 @@ func (b *beginning) apply(w *writer) error {
 			return err
 		}
 	}
-	b.foreign = true
+	b.foreign = b.barred == nil
 	return nil
+}
+
+// lookForRun reports whether there is nothing to record about the run, and keeps a record
+// that bars the operation.
+func (b *beginning) lookForRun(w *writer) (known bool, err error) {
+	if b.run == nil {
+		return true, nil
+	}
+	x, err := w.runOf(b.run.id)
+	if x != nil && x.bars(b.intent) {
+		b.barred = x
+	}
+	return x != nil, err
 }
 
 // lookForIdentity looks at the latest generation: it is in the way unless it is older

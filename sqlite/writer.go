@@ -52,6 +52,8 @@ type statements struct {
 	insertLane, insertIntent, deleteIntent, insertState, insertChange, insertContract *sqlite3.Stmt
 
 	updateState, claim, refuse, aside, lease, confirm *sqlite3.Stmt
+
+	run, insertRun, updateRun *sqlite3.Stmt
 }
 
 func newWriter(db *DB) (_ *writer, err error) {
@@ -99,6 +101,9 @@ func newWriter(db *DB) (_ *writer, err error) {
 		updateAside:       &w.stmt.aside,
 		updateLease:       &w.stmt.lease,
 		updateWitness:     &w.stmt.confirm,
+		selectRun:         &w.stmt.run,
+		insertRun:         &w.stmt.insertRun,
+		updateRun:         &w.stmt.updateRun,
 	} {
 		if !rule.Holds(rule.WritesAreCompared) {
 			sql = strings.Replace(sql, "version = ?13 AND token = ?14", "?13 + ?14", 1)

@@ -33,6 +33,9 @@ type Memory struct {
 	claims map[held]*record
 	turns  map[lane]uint64 // when each lane was served last
 	turn   uint64
+
+	runs      map[runKey]*pawl.Run
+	runsBegun []runKey // in order
 }
 
 // record is one operation and its history.
@@ -54,7 +57,7 @@ type lane struct{ tool, tenant string }
 func NewMemory() *Memory {
 	return &Memory{
 		clock: time.Now, byID: map[pawl.ID]*record{}, latest: map[pawl.Digest]*record{},
-		claims: map[held]*record{}, turns: map[lane]uint64{},
+		claims: map[held]*record{}, turns: map[lane]uint64{}, runs: map[runKey]*pawl.Run{},
 	}
 }
 
@@ -67,9 +70,13 @@ type Faults struct {
 	BeforeClaim, AfterClaim func(c pawl.Claim) error
 	BeforeRenew, AfterRenew func(id pawl.ID) error
 
+	BeforePutRun, AfterPutRun func(r *pawl.Run) error
+
 	Get, History func(id pawl.ID) error
 	Find         func(q pawl.Query) error
-	Now          func() error
+	// GetRun is asked by GetRun, and by FindRuns with "".
+	GetRun func(run string) error
+	Now    func() error
 }
 
 // SetFaults replaces the faults.
@@ -127,6 +134,14 @@ func (m *Memory) Begin(ctx context.Context, op *pawl.Operation, first []byte) (s
 			return nil
 		case holder != nil || m.byID[op.ID] != nil:
 			return fmt.Errorf("begin %s: its id is taken, or one of its claims is held by another tenant", op.ID)
+		}
+		run := m.runOf(op)
+		if run != nil && run.Bars(&op.Intent) {
+			standing = &pawl.Standing{Kind: pawl.ClaimRun, Run: cloneRun(run)}
+			return nil
+		}
+		if run != nil {
+			m.keepRun(run)
 		}
 		r := &record{op: clone(op), place: len(m.begun), entries: [][]byte{slices.Clone(first)}}
 		if op.Contract != nil {
