@@ -22,6 +22,9 @@ var adviceTable = []advice{
 
 	{Pending, ReasonNone, false, Wait, "It is under way. Wait and ask for its status. Do not call the tool again and do not say that it is done or that it failed."},
 	{Prepared, ReasonNone, false, Wait, "It is recorded and waits for a decision. Nothing was sent yet. Do not say that it is done."},
+	{Prepared, ReasonApprovalNeeded, false, Wait, "It needs a person's yes before it is sent. Nothing was sent yet. Say that it waits for approval. Do not say that it is done, do not call the tool again in other words; ask for its status later."},
+	{Prepared, ReasonLookAlike, false, Wait, "It looks like something that was asked for shortly before, so a person has to say that it is wanted too. Nothing was sent yet. Say that it waits for approval. Do not call the tool again in other words; ask for its status later."},
+	{Prepared, ReasonApproved, false, Wait, "It was approved and is about to be sent. Do not say that it is done. Wait and ask for its status."},
 	{Compensated, ReasonNone, false, Stop, "It was done and has been undone since. Do not rely on its result."},
 
 	{Unknown, ReasonNone, false, CheckStatus, "It is not known whether it happened. Do not say that it is done and do not say that it failed: say that it is being checked. Do not call the tool again; ask for its status later."},
@@ -39,6 +42,11 @@ var adviceTable = []advice{
 	{FailedNoEffect, ReasonAbsent, true, CallAgain, "It did not happen: the provider shows no trace of it and the request can no longer arrive. The same call may be made again."},
 	{FailedNoEffect, ReasonFenced, true, CallAgain, "It did not happen: it was called off at the provider before it took place. The same call may be made again."},
 	{FailedNoEffect, ReasonPerson, true, CallAgain, "It did not happen; a person confirmed it at the provider. The same call may be made again if it is still wanted."},
+
+	{FailedNoEffect, ReasonNotApproved, false, AskUser, "It did not happen: a person said no. Tell the user. Do not try to get around it with other words."},
+	{FailedNoEffect, ReasonWithdrawn, false, AskUser, "It did not happen: it was withdrawn before it was sent. Tell the user."},
+	{FailedNoEffect, ReasonApprovalExpired, true, CallAgain, "It did not happen: nobody approved it in time. The same call may be made again if it is still wanted; then a person is asked anew."},
+	{FailedNoEffect, ReasonApprovalChanged, true, CallAgain, "It did not happen: the rules for this tool changed before it was sent. The same call may be made again if it is still wanted; then a person is asked anew."},
 
 	{FailedNoEffect, ReasonUnknownTool, false, Stop, "There is no such tool. Nothing was sent."},
 	{FailedNoEffect, ReasonInvalidArguments, true, CallAgain, "The arguments could not be read, so nothing was sent. Correct them and call again."},

@@ -17,6 +17,9 @@ type Call struct {
 	// Again is the host's word that an effect which this run already had is wanted once
 	// more; it counts only with a new step.
 	Again bool
+	// Await lets a call that needs a yes wait for it until the end of its turn. Otherwise it is
+	// answered at once, and the same call again, after the yes, sends it.
+	Await bool
 	// Tenant and Actor come from the authenticated principal; both may be empty.
 	Tenant string
 	Actor  string

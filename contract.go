@@ -81,6 +81,9 @@ type Contract struct {
 
 	// Conventions accepts a status-code convention (P4) as a proof of no effect.
 	Conventions bool `json:"conventions,omitempty"`
+	// Confirm is nil where no call needs a yes; Watch where look-alikes are not held for one.
+	Confirm *ConfirmTerms `json:"confirm,omitempty"`
+	Watch   *WatchTerms   `json:"watch,omitempty"`
 	// Irreversible: no compensation exists.
 	Irreversible bool `json:"irreversible,omitempty"`
 	// Effect is the text of the effect for people, such as "refund of 49.90 EUR on order
@@ -283,6 +286,7 @@ func (c Contract) Validate() error {
 	if f := c.Fence; f != nil {
 		checkTerm(bad, "fence.tombstone", f.Tombstone)
 	}
+	d.validateConfirm(bad)
 	names, folded := map[string]bool{}, map[string]bool{}
 	for _, f := range c.Identity {
 		fold, _ := foldKey(f.Name)

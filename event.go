@@ -7,6 +7,8 @@ type EventKind string
 
 const (
 	EventBegin    EventKind = "begin"     // the intent and the first permit are recorded
+	EventPermit   EventKind = "permit"    // the first permit of what was approved
+	EventLapse    EventKind = "lapse"     // no yes came in time, or it is good no more
 	EventRetry    EventKind = "retry"     // a permit after FAILED_NO_EFFECT
 	EventResend   EventKind = "resend"    // a permit after UNKNOWN: same bytes, same key
 	EventSnapshot EventKind = "snapshot"  // the state before was read, under a permit not used yet
@@ -32,8 +34,8 @@ type Event struct {
 	By string
 	// Token is the one of the reporter's lease. It is not looked at for EventDecide.
 	Token int64
-	// NewToken starts a new lease: with EventRetry always, with EventTakeover where the
-	// store has not given one already.
+	// NewToken starts a new lease: with EventRetry always, with EventTakeover and EventPermit
+	// where the store has not given one already.
 	NewToken int64
 	// Lease is the end of the reporter's lease after the event; zero releases it.
 	Lease time.Time
@@ -45,6 +47,9 @@ type Event struct {
 	Probe    *ProbeResult
 	Fence    *FenceResult
 	Decision *Decision
+	// Contract is the hash of the contract that the tool has now, for EventPermit and
+	// EventLapse.
+	Contract string
 	// Before is what EventSnapshot read.
 	Before []byte
 	// Reason is why EventReview asks a person, or why EventGiveBack returns the permit:
@@ -77,6 +82,12 @@ const (
 	RefusedEarly RefusalCode = "too_early"
 	// RefusedVersion: the person saw another version.
 	RefusedVersion RefusalCode = "version"
+	// RefusedLate: the time in which it could be said is over.
+	RefusedLate RefusalCode = "too_late"
+	// RefusedPersons: another person has to say it.
+	RefusedPersons RefusalCode = "persons"
+	// RefusedDecision: the id of the decision names another one.
+	RefusedDecision RefusalCode = "decision"
 	// RefusedInput: the event lacks something.
 	RefusedInput RefusalCode = "input"
 )

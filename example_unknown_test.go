@@ -11,7 +11,7 @@ import (
 
 // An error of a function proves nothing: the outcome is UNKNOWN, and a repeat sends
 // nothing. A person who has looked settles it.
-func ExampleExecutor_Settle() {
+func ExampleExecutor_Decide() {
 	db, closeDB := openExample()
 	defer closeDB()
 	ex := pawl.New(db, nil)
@@ -41,8 +41,8 @@ func ExampleExecutor_Settle() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	env, err = ex.Settle(context.Background(), "", id, pawl.Decision{
-		Happened: true, Who: "ana", Why: "found in the mail provider's log", Ref: "msg_88", Version: op.Version,
+	env, err = ex.Decide(context.Background(), "", id, pawl.Decision{
+		Choice: pawl.ChoiceHappened, Who: "ana", Why: "found in the mail provider's log", Ref: "msg_88", Version: op.Version,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -131,6 +131,9 @@ func (e *Executor) register(t *Tool) error {
 	if part := lacks(t); part != "" {
 		return fmt.Errorf("register: tool %q declares a %s that its port cannot make", t.Contract.Tool, part)
 	}
+	if _, sights := e.store.(Sighter); t.Contract.Watch != nil && !sights {
+		return fmt.Errorf("register: tool %q declares a watch that the store cannot keep", t.Contract.Tool)
+	}
 	own := &Tool{Contract: t.Contract.WithDefaults(), Port: t.Port}
 	own.Contract.Identity = slices.Clone(own.Contract.Identity)
 	own.Contract.Free = slices.Clone(own.Contract.Free)
@@ -153,6 +156,7 @@ func lacks(t *Tool) string {
 	_, probes := t.Port.(Prober)
 	_, fences := t.Port.(Fencer)
 	_, reads := t.Port.(Snapshotter)
+	_, confirms := t.Port.(Confirmer)
 	switch {
 	case t.Contract.Probe != nil && !probes:
 		return "probe"
@@ -160,6 +164,8 @@ func lacks(t *Tool) string {
 		return "fence"
 	case t.Contract.Snapshot && !reads:
 		return "snapshot"
+	case t.Contract.Confirm != nil && !t.Contract.Confirm.Always && !confirms:
+		return "confirmation"
 	default:
 		return ""
 	}
@@ -265,26 +271,6 @@ func (e *Executor) Status(ctx context.Context, tenant, actor string, id ID) (Env
 		return Envelope{}, err
 	}
 	return *e.envelopeFor(ctx, op, actor, Reported), nil
-}
-
-// Settle records what a named person decided about an open operation. The error is a
-// *Refusal where the rules do not allow it, or ErrNotFound.
-func (e *Executor) Settle(ctx context.Context, tenant string, id ID, d Decision) (Envelope, error) {
-	if err := e.synchronise(ctx); err != nil {
-		return Envelope{}, err
-	}
-	op, err := e.store.Get(ctx, tenant, id)
-	if err != nil {
-		return Envelope{}, err
-	}
-	op, err = e.apply(ctx, op, &Event{Kind: EventDecide, At: e.now(ctx), By: "person " + d.Who, NewToken: newToken(), Decision: &d})
-	if err != nil {
-		return Envelope{}, err
-	}
-	if f := e.flight(id); f != nil {
-		f.publish(op)
-	}
-	return *Report(op, e.now(ctx)), nil
 }
 
 // apply makes one transition durable and returns the operation as last read or written.

@@ -217,7 +217,7 @@ func TestSuccessOfAnotherStepIsRecordedAlthoughItsClaimIsTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ex.Settle(context.Background(), "", id, pawl.Decision{Happened: true, Who: "ana", Why: "it is in the books", Version: op.Version}); err != nil {
+		if _, err := ex.Decide(context.Background(), "", id, pawl.Decision{Choice: pawl.ChoiceHappened, Who: "ana", Why: "it is in the books", Version: op.Version}); err != nil {
 			t.Errorf("settle: got %v, want the proof to win", err)
 		}
 	})

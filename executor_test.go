@@ -565,7 +565,7 @@ func TestPersonDecides(t *testing.T) { // HU4, HU5
 		id, _ := pawl.ParseID(h.do(ex, call(nil)).OperationID)
 		op := h.operation()
 		settle := func(d pawl.Decision) error {
-			_, err := ex.Settle(context.Background(), "", id, d)
+			_, err := ex.Decide(context.Background(), "", id, d)
 			return err
 		}
 		refusal := func(err error) pawl.RefusalCode {
@@ -580,20 +580,20 @@ func TestPersonDecides(t *testing.T) { // HU4, HU5
 			d    pawl.Decision
 			want pawl.RefusalCode
 		}{
-			{pawl.Decision{Version: op.Version, Who: "ana"}, pawl.RefusedInput},
-			{pawl.Decision{Version: op.Version - 1, Who: "ana", Why: "looked"}, pawl.RefusedVersion},
-			{pawl.Decision{Version: op.Version, Who: "ana", Why: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
-			{pawl.Decision{Version: op.Version, Who: strings.Repeat("x", pawl.MaxDecision+1), Why: "looked"}, pawl.RefusedInput},
-			{pawl.Decision{Version: op.Version, Who: "ana", Why: "looked", Happened: true, Ref: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
-			{pawl.Decision{Version: op.Version, Who: "ana", Why: "looked", Waiver: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
-			{pawl.Decision{Version: op.Version, Who: "ana", Why: "not there"}, pawl.RefusedEarly},
+			{pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Version: op.Version, Who: "ana"}, pawl.RefusedInput},
+			{pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Version: op.Version - 1, Who: "ana", Why: "looked"}, pawl.RefusedVersion},
+			{pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Version: op.Version, Who: "ana", Why: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
+			{pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Version: op.Version, Who: strings.Repeat("x", pawl.MaxDecision+1), Why: "looked"}, pawl.RefusedInput},
+			{pawl.Decision{Choice: pawl.ChoiceHappened, Version: op.Version, Who: "ana", Why: "looked", Ref: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
+			{pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Version: op.Version, Who: "ana", Why: "looked", Waiver: strings.Repeat("x", pawl.MaxDecision+1)}, pawl.RefusedInput},
+			{pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Version: op.Version, Who: "ana", Why: "not there"}, pawl.RefusedEarly},
 		} {
 			if got := refusal(settle(x.d)); got != x.want {
 				t.Errorf("%+v: got %q, want %q", x.d, got, x.want)
 			}
 		}
 		time.Sleep(20 * time.Minute)
-		if err := settle(pawl.Decision{Version: op.Version, Who: "ana", Why: strings.Repeat("x", pawl.MaxDecision)}); err != nil {
+		if err := settle(pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Version: op.Version, Who: "ana", Why: strings.Repeat("x", pawl.MaxDecision)}); err != nil {
 			t.Fatal(err)
 		}
 		if op := h.operation(); op.Status != pawl.FailedNoEffect || op.SettledBy != pawl.ByPerson {

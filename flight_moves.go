@@ -155,6 +155,10 @@ func (f *flight) move(ctx context.Context, op *Operation, m Move) bool {
 		return f.event(&Event{Kind: EventReview, Reason: m.Why})
 	case MoveQuiet:
 		return f.event(&Event{Kind: EventQuiet})
+	case MovePermit:
+		return f.takeApproved(ctx, op)
+	case MoveLapse:
+		return f.event(&Event{Kind: EventLapse, Contract: f.tool.hash})
 	case MoveResend:
 		if !f.event(&Event{Kind: EventResend}) {
 			return false

@@ -58,6 +58,8 @@ type FuncOptions struct {
 	Fence func(ctx context.Context, op *Operation) FenceResult
 	// Snapshot reads the state before the first attempt.
 	Snapshot func(ctx context.Context, inv *Invocation) (json.RawMessage, error)
+	// Confirm says whether a call needs a yes before it is sent; an error means that it does.
+	Confirm func(inv *Invocation) (bool, error)
 	// Ref picks the provider's id of the effect out of the result.
 	Ref func(result json.RawMessage) string
 }
@@ -145,6 +147,8 @@ func (p *funcPort) Snapshot(ctx context.Context, inv *Invocation) (json.RawMessa
 	return p.options.Snapshot(ctx, inv)
 }
 
+func (p *funcPort) Confirm(inv *Invocation) (bool, error) { return p.options.Confirm(inv) }
+
 // lacks names a declared part that the function was not given.
 func (p *funcPort) lacks(c *Contract) string {
 	switch {
@@ -154,6 +158,8 @@ func (p *funcPort) lacks(c *Contract) string {
 		return "fence"
 	case c.Snapshot && p.options.Snapshot == nil:
 		return "snapshot"
+	case c.Confirm != nil && !c.Confirm.Always && p.options.Confirm == nil:
+		return "confirmation"
 	default:
 		return ""
 	}

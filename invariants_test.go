@@ -102,7 +102,10 @@ func TestRulesKeepTheirPromises(t *testing.T) {
 				e.Kind, e.NewToken = EventRetry, op.Token+1
 			case "decide":
 				e.Kind = EventDecide
-				e.Decision = &Decision{Who: "ana", Why: "looked", Version: op.Version, Happened: w.effects > 0}
+				e.Decision = &Decision{Choice: ChoiceDidNotHappen, Who: "ana", Why: "looked", Version: op.Version}
+				if w.effects > 0 {
+					e.Decision.Choice = ChoiceHappened
+				}
 			case "stale":
 				e.Kind, e.Attempt, e.Token, e.Evidence = EventAnswer, n, -1, &Evidence{Class: ClassNotSent, Strength: P1}
 			}

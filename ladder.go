@@ -12,6 +12,8 @@ const (
 	MoveFence  MoveKind = "fence"  // make absence final
 	MoveReview MoveKind = "review" // ask a person
 	MoveQuiet  MoveKind = "quiet"  // let go of the subject
+	MovePermit MoveKind = "permit" // send what was approved
+	MoveLapse  MoveKind = "lapse"  // nobody said yes in time
 )
 
 // Move is the next automatic step of an operation and the time from which it may be made.
@@ -51,8 +53,14 @@ func Next(op *Operation, now time.Time) Move {
 		return Move{Kind: MoveProbe, At: op.nextProbe(fastCap)}
 	case !op.Quiet.IsZero():
 		return Move{Kind: MoveQuiet, At: op.Quiet.Add(time.Millisecond)}
+	case op.Status == Prepared && op.Approval != nil:
+		return op.nextPrepared(now)
 	case op.Status != Unknown:
 		return Move{Kind: MoveNone}
+	case op.Order == ChoiceResend && op.orderBarred(ChoiceResend, now) == "":
+		return Move{Kind: MoveResend, At: op.Updated}
+	case op.Order == ChoiceFence && op.orderBarred(ChoiceFence, now) == "":
+		return Move{Kind: MoveFence, At: op.Updated}
 	}
 	c := op.Contract
 	var best Move
@@ -108,6 +116,19 @@ func Next(op *Operation, now time.Time) Move {
 	return best
 }
 
+// nextPrepared is the next move of what waits for a yes.
+func (op *Operation) nextPrepared(now time.Time) Move {
+	a := op.Approval
+	switch {
+	case a.Until.IsZero():
+		return Move{Kind: MoveLapse, At: a.Expires.Add(time.Millisecond)}
+	case now.After(a.Until):
+		return Move{Kind: MoveLapse, At: a.Until.Add(time.Millisecond)}
+	default:
+		return Move{Kind: MovePermit, At: op.Updated}
+	}
+}
+
 // asksAPerson names what only a person can judge, whatever rungs are left.
 func (op *Operation) asksAPerson() Reason {
 	switch {
@@ -130,10 +151,15 @@ func (op *Operation) resendReady() bool {
 // tool inside its key's retention, counted from the first permit, or a convergent one
 // inside its short horizon, whose subject lock keeps later changes out.
 func (op *Operation) resendBarred(now time.Time) string {
-	c := op.Contract
 	if op.asksAPerson() != ReasonNone {
 		return "only a person can judge it"
 	}
+	return op.sendBarred(now)
+}
+
+// sendBarred is resendBarred for a person who has judged.
+func (op *Operation) sendBarred(now time.Time) string {
+	c := op.Contract
 	if len(op.Attempts) >= c.MaxAttempts {
 		return "the cap on attempts is reached"
 	}

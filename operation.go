@@ -13,6 +13,9 @@ import (
 // order and no id can be guessed.
 type ID [16]byte
 
+// Time is the time at which the id was made, to the millisecond.
+func (id ID) Time() time.Time { return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)) }
+
 // NewID returns a fresh id for an operation begun at the given time.
 func NewID(at time.Time) ID {
 	var id ID
@@ -137,6 +140,10 @@ type State struct {
 	Review time.Time `json:"review,omitzero"`
 	// ReviewReason says why.
 	ReviewReason Reason `json:"review_reason,omitempty"`
+	// Approval is what the first permit waits for, or waited for; nil where it needed no yes.
+	Approval *Approval `json:"approval,omitempty"`
+	// Order is what a person has ordered and nobody has done yet: ChoiceResend or ChoiceFence.
+	Order Choice `json:"order,omitempty"`
 	// Quiet is the time until which a further copy of a convergent request may land although
 	// the operation has succeeded: its subject stays claimed until then. Zero where none can.
 	Quiet time.Time `json:"quiet,omitzero"`
@@ -232,25 +239,6 @@ type Entry struct {
 	Fence    *FenceResult `json:"fence,omitempty"`
 	Decision *Decision    `json:"decision,omitempty"`
 	Note     string       `json:"note,omitempty"`
-}
-
-// MaxDecision is the number of bytes that each text of a Decision may have.
-const MaxDecision = 4 << 10
-
-// Decision is what a named person decided about an open operation.
-type Decision struct {
-	// Happened: the effect exists; otherwise it does not and cannot still land.
-	Happened bool `json:"happened"`
-	// Who and Why are mandatory.
-	Who string `json:"who"`
-	Why string `json:"why"`
-	// Ref and Result are the provider's, where the effect exists.
-	Ref    string          `json:"ref,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
-	// Waiver, a reason of its own, lets "it did not happen" through before the first safe time.
-	Waiver string `json:"waiver,omitempty"`
-	// Version is the version of the operation that the person saw.
-	Version int64 `json:"version"`
 }
 
 // begun is the first entry of an operation's history.

@@ -29,7 +29,19 @@ func envelopeOf(op *Operation, action ActionTaken, now time.Time) *Envelope {
 	return &Envelope{
 		Status: status, Reason: reason, RetrySafe: a.safe, OperationID: op.ID.String(),
 		Effect: effectSentence(op.Effect, status), ActionTaken: action, Message: a.message, NextAction: a.next,
-		Result: op.Result, ResultRef: op.Ref,
+		Result: op.Result, ResultRef: op.Ref, Expires: op.expires(),
+	}
+}
+
+// expires is the time until which a yes is taken, or a yes that was given is good.
+func (op *Operation) expires() time.Time {
+	switch a := op.Approval; {
+	case op.Status != Prepared || a == nil:
+		return time.Time{}
+	case a.Until.IsZero():
+		return a.Expires.UTC()
+	default:
+		return a.Until.UTC()
 	}
 }
 

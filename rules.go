@@ -42,5 +42,9 @@ const (
 	bytesAreStored     protocolRule = "bytes-are-stored"
 	keyIsStored        protocolRule = "key-is-stored"
 	flightIsDeclared   protocolRule = "flight-is-declared"
+	yesIsAskedFor      protocolRule = "yes-is-asked-for"
+	sentWithAYes       protocolRule = "sent-with-a-yes"
+	twoPersonsDiffer   protocolRule = "two-persons-differ"
+	decisionsCountOnce protocolRule = "decisions-count-once"
 	abortStopsSteps    protocolRule = "abort-stops-steps"
 )

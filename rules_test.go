@@ -175,7 +175,9 @@ func TestPeopleObeyQuiescence(t *testing.T) { // rule 10, P15
 	t.Parallel()
 	op := doubt(Contract{})
 	no := func(at time.Duration, waiver string) *Event {
-		return ev(EventDecide, at, func(e *Event) { e.Decision = &Decision{Who: "ana", Why: "looked", Waiver: waiver, Version: op.Version} })
+		return ev(EventDecide, at, func(e *Event) {
+			e.Decision = &Decision{Choice: ChoiceDidNotHappen, Who: "ana", Why: "looked", Waiver: waiver, Version: op.Version}
+		})
 	}
 	q := op.Contract.Quiescence()
 	if got := refusalOf(op, no(q, "")); got != RefusedEarly {

@@ -297,9 +297,12 @@ func (s *sim) person(p *process, d draw) {
 		if !happened && early && !d.chance(0.3) || d.chance(0.3) {
 			continue
 		}
-		decision := pawl.Decision{Happened: happened, Who: "ana", Why: "looked", Version: op.Version}
+		decision := pawl.Decision{Choice: pawl.ChoiceDidNotHappen, Who: "ana", Why: "looked", Version: op.Version}
+		if happened {
+			decision.Choice = pawl.ChoiceHappened
+		}
 		time.Sleep(d.between(0, second))
-		_, err := p.ex.Settle(context.Background(), op.Tenant, op.ID, decision)
+		_, err := p.ex.Decide(context.Background(), op.Tenant, op.ID, decision)
 		var refused *pawl.Refusal
 		switch {
 		case errors.As(err, &refused):

@@ -34,6 +34,10 @@ func (t *turn) meet(s *Standing) (*Envelope, error) {
 	switch {
 	case op.Status == Pending || op.Status == Unknown:
 		return t.attach(op), nil
+	case op.Status == Prepared && op.Approval != nil:
+		return t.meetPrepared(op)
+	case op.Approval != nil && op.needsAnotherYes(t.e.now(t.ctx)):
+		return t.nextGeneration(op)
 	case op.Reopens():
 		return t.reopen(op)
 	case t.closes(op):
@@ -252,8 +256,10 @@ func (t *turn) closes(op *Operation) bool {
 		return true
 	case FailedNoEffect:
 		switch op.Reason {
-		case ReasonAbsent, ReasonFenced, ReasonPerson:
+		case ReasonAbsent, ReasonFenced, ReasonPerson, ReasonWithdrawn, ReasonApprovalExpired, ReasonApprovalChanged:
 			return true
+		case ReasonNotApproved:
+			return t.call.Again // the host's word, never the model's
 		case ReasonRejected:
 			return t.tool.Contract.AfterRejection == AfterRejectionNewGeneration
 		}

@@ -106,6 +106,14 @@ const (
 	ReasonDuplicateSeen  Reason = "duplicate_seen"  // the provider shows more than one
 	ReasonReviewOpen     Reason = "review_open"     // only a person can find out
 	ReasonRowRefused     Reason = "row_refused"     // the stored row failed its check
+
+	ReasonApprovalNeeded  Reason = "approval_needed"  // a person or the host must say yes first
+	ReasonLookAlike       Reason = "look_alike"       // the same, because it looks like another call
+	ReasonApproved        Reason = "approved"         // the yes is there, nothing is sent yet
+	ReasonNotApproved     Reason = "not_approved"     // a person said no
+	ReasonWithdrawn       Reason = "withdrawn"        // who asked for it does not want it any more
+	ReasonApprovalExpired Reason = "approval_expired" // no yes came in time, or it got too old
+	ReasonApprovalChanged Reason = "approval_changed" // the tool's contract changed before it was sent
 )
 
 // Reasons of a call that was refused: nothing was sent for it.

@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +36,8 @@ type stepper struct {
 	permitted int
 	// duplicate: the provider shows more than one effect, which stays open for a person.
 	duplicate bool
+	// keepLease and keepReview leave alone who works on the operation, and that a person is asked.
+	keepLease, keepReview bool
 }
 
 func (s *stepper) refuse(why RefusalCode, detail string) error {
@@ -54,6 +55,10 @@ func (s *stepper) apply() error {
 		return s.decide()
 	case EventQuiet:
 		return s.quiet()
+	case EventPermit:
+		return s.firstPermit()
+	case EventLapse:
+		return s.lapse()
 	case EventAnswer:
 		if !current && !(provesEffect(s.ev.Evidence) && holds(successFromAnyone)) {
 			return s.keepStale()
@@ -92,13 +97,16 @@ func (s *stepper) finish() *Transition {
 	n, ev := &s.next, s.ev
 	n.Version++
 	n.Updated = ev.At
-	if n.Status.Settled() {
-		n.Review, n.ReviewReason = time.Time{}, ReasonNone
+	if n.Status.Settled() && !s.keepReview {
+		n.Review, n.ReviewReason, n.Order = time.Time{}, ReasonNone, ""
 		if s.duplicate {
 			n.Review, n.ReviewReason = ev.At, ReasonDuplicateSeen
 		}
 	}
 	n.Lease = ev.Lease
+	if s.keepLease {
+		n.Lease = s.op.Lease
+	}
 	if n.Status.Settled() && !wantsResult(n) {
 		n.Lease = time.Time{}
 	}
@@ -169,6 +177,9 @@ func (s *stepper) retry() error {
 	if len(s.op.Attempts) >= s.op.Contract.MaxAttempts {
 		return s.refuse(RefusedSend, "the cap on attempts is reached")
 	}
+	if s.op.needsAnotherYes(s.ev.At) && holds(sentWithAYes) {
+		return s.refuse(RefusedSend, "the yes is too old")
+	}
 	if s.ev.NewToken == 0 || s.ev.Lease.IsZero() {
 		return s.refuse(RefusedInput, "a retry starts a lease")
 	}
@@ -185,11 +196,18 @@ func (s *stepper) resend() error {
 	if s.op.Status != Unknown {
 		return s.refuse(RefusedStatus, "")
 	}
-	if why := s.op.resendBarred(s.ev.At); why != "" {
-		return s.refuse(RefusedSend, why)
-	}
-	if !s.op.resendReady() {
-		return s.refuse(RefusedSend, "the probe has not said absent often enough")
+	if s.op.Order == ChoiceResend {
+		if why := s.op.orderBarred(ChoiceResend, s.ev.At); why != "" {
+			return s.refuse(RefusedSend, why)
+		}
+		s.next.Order = ""
+	} else {
+		if why := s.op.resendBarred(s.ev.At); why != "" {
+			return s.refuse(RefusedSend, why)
+		}
+		if !s.op.resendReady() {
+			return s.refuse(RefusedSend, "the probe has not said absent often enough")
+		}
 	}
 	if s.ev.Lease.IsZero() {
 		return s.refuse(RefusedInput, "a resend needs a lease")
@@ -302,42 +320,4 @@ func (s *stepper) openReview(why Reason) {
 		s.next.Review = s.ev.At
 	}
 	s.next.ReviewReason = why
-}
-
-// decide takes a named person's word. "It did not happen" waits for quiescence too,
-// unless a waiver says why not.
-func (s *stepper) decide() error {
-	d := s.ev.Decision
-	if d == nil || strings.TrimSpace(d.Who) == "" || strings.TrimSpace(d.Why) == "" {
-		return s.refuse(RefusedInput, "a decision names who and why")
-	}
-	for _, text := range []struct{ name, value string }{{"who", d.Who}, {"why", d.Why}, {"ref", d.Ref}, {"waiver", d.Waiver}} {
-		if len(text.value) > MaxDecision {
-			return s.refuse(RefusedInput, fmt.Sprintf("%s: %d bytes, at most %d are allowed", text.name, len(text.value), MaxDecision))
-		}
-	}
-	if d.Version != s.op.Version {
-		return s.refuse(RefusedVersion, "")
-	}
-	switch {
-	case s.op.Status == Unknown:
-	case s.op.Status == Pending && !s.op.Lease.After(s.ev.At):
-	case s.op.Status == FailedNoEffect && d.Happened:
-	case s.op.Status == Pending:
-		return s.refuse(RefusedLease, "an attempt is running")
-	default:
-		return s.refuse(RefusedStatus, "")
-	}
-	if d.Happened {
-		s.succeed(d.Result, d.Ref, ByPerson, ReasonPerson)
-	} else {
-		if s.op.tooEarly(s.ev.At) && holds(peopleWait) && strings.TrimSpace(d.Waiver) == "" {
-			return s.refuse(RefusedEarly, "a request may still land until "+s.op.SafeAt().UTC().Format(time.RFC3339))
-		}
-		s.noEffect(ReasonPerson, ByPerson)
-	}
-	if s.ev.NewToken != 0 {
-		s.next.Token = s.ev.NewToken // whoever still works on it has lost its lease
-	}
-	return nil
 }

@@ -100,6 +100,7 @@ func (s *stepper) fence() error {
 		return s.refuse(RefusedStatus, "")
 	}
 	s.next.Probes.Tries++
+	s.next.Order = ""
 	switch f.Outcome {
 	case FenceFound:
 		s.succeed(f.Result, f.Ref, ByFence, ReasonProbeFound)

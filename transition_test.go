@@ -163,10 +163,12 @@ func namedEvents() []struct {
 		{"review", ev(EventReview, soon, nil)},
 		{"quiet, early", ev(EventQuiet, soon, nil)},
 		{"quiet, in time", ev(EventQuiet, late, nil)},
-		{"person: happened", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Happened: true, Who: "ana", Why: "seen", Ref: "r1"} })},
-		{"person: did not, early", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Who: "ana", Why: "not there"} })},
-		{"person: did not, early, waiver", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Who: "ana", Why: "not there", Waiver: "provider confirmed"} })},
-		{"person: did not, after quiescence", ev(EventDecide, late, func(e *Event) { e.Decision = &Decision{Who: "ana", Why: "not there"} })},
+		{"person: happened", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Choice: ChoiceHappened, Who: "ana", Why: "seen", Ref: "r1"} })},
+		{"person: did not, early", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Choice: ChoiceDidNotHappen, Who: "ana", Why: "not there"} })},
+		{"person: did not, early, waiver", ev(EventDecide, soon, func(e *Event) {
+			e.Decision = &Decision{Choice: ChoiceDidNotHappen, Who: "ana", Why: "not there", Waiver: "provider confirmed"}
+		})},
+		{"person: did not, after quiescence", ev(EventDecide, late, func(e *Event) { e.Decision = &Decision{Choice: ChoiceDidNotHappen, Who: "ana", Why: "not there"} })},
 	}
 }
 

@@ -128,6 +128,18 @@ func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // insert makes the intent of an admitted call durable and launches it.
 func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
+	if t.tool.Contract.asks() {
+		switch a, standing, err := t.asks(in); {
+		case err != nil:
+			t.e.dismiss()
+			return nil, nil, t.refuse(ReasonStore, ""), err
+		case standing != nil:
+			t.e.dismiss()
+			return nil, standing, nil, nil
+		case a != nil:
+			return t.prepare(in, a)
+		}
+	}
 	op, first, err := newOperation(in, t.e.now(t.ctx), t.e.opts.Lease, "worker "+t.e.opts.Worker)
 	if err != nil {
 		t.e.dismiss()

@@ -87,7 +87,8 @@ func newDoor(ex *pawl.Executor, store pawl.Store, o *Options) *door {
 	d.addHealth()
 	d.addCalls()
 	d.addOperations()
-	d.addSettle()
+	d.addReviews()
+	d.addDecisions()
 	d.addTools()
 	if d.opts.Feed != nil {
 		d.addEvents()

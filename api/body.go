@@ -76,18 +76,35 @@ func (g *gate) read(s *session, body io.Reader) ([]byte, *Problem) {
 	return raw, nil
 }
 
+// measurable is a value with its numbers as the schemas' checks take them; one beyond all
+// floats is infinite, which is checked as well.
+func measurable(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = measurable(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = measurable(v[key])
+		}
+	}
+	return v
+}
+
 // fits checks an object against a schema: every name to the letter, and no null.
 func (g *gate) fits(schema *huma.Schema, object map[string]any) *Problem {
 	if schema.Ref != "" {
 		schema = g.schemas.SchemaFromRef(schema.Ref)
 	}
 	for key, value := range object {
-		switch value := value.(type) {
-		case nil:
+		if value == nil {
 			return invalid("body."+key, "null says nothing: leave it out")
-		case json.Number:
-			object[key], _ = value.Float64() // beyond all floats it is infinite, which is checked as well
 		}
+		object[key] = measurable(value)
 		if schema.Properties[key] == nil {
 			return invalid("body."+key, "there is no such member")
 		}

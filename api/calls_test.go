@@ -48,7 +48,7 @@ func TestUnknownIsSettledByAPerson(t *testing.T) {
 	s.fault(t, "emails", "reset after")
 	env := s.call(t, `{"tool":"send_email","run":"r","args":{"to":"ana@example.com"}}`)
 	wantEnvelope(t, env, pawl.Unknown, "", pawl.Executed)
-	path := "/v1/operations/" + env.OperationID
+	path, reviewPath := "/v1/operations/"+env.OperationID, "/v1/reviews/"+env.OperationID
 	var d Detail
 	s.do(t, "GET", path, "").into(t, 200, &d)
 	if d.Envelope.Status != pawl.Unknown || d.SafeAt.IsZero() || d.Request == "" || len(d.Attempts) != 1 {
@@ -61,23 +61,23 @@ func TestUnknownIsSettledByAPerson(t *testing.T) {
 	}
 
 	settle := func(version int64, rest string) reply {
-		return s.do(t, "POST", path+"/settle", fmt.Sprintf(`{"version":%d,"why":"seen in the outbox",%s}`, version, rest))
+		return s.do(t, "POST", reviewPath+"/decisions", fmt.Sprintf(`{"version":%d,"why":"seen in the outbox",%s}`, version, rest))
 	}
-	if p := settle(d.Operation.Version+7, `"happened":true,"who":"ana"`).wants(t, 409, Code(pawl.RefusedVersion)); p.Version != d.Operation.Version {
+	if p := settle(d.Operation.Version+7, `"choice":"happened","who":"ana"`).wants(t, 409, Code(pawl.RefusedVersion)); p.Version != d.Operation.Version {
 		t.Errorf("got version %d in the problem, want the present %d", p.Version, d.Operation.Version)
 	}
-	settle(d.Operation.Version, `"happened":false,"who":"ana"`).wants(t, 409, Code(pawl.RefusedEarly))
+	settle(d.Operation.Version, `"choice":"did_not_happen","who":"ana"`).wants(t, 409, Code(pawl.RefusedEarly))
 	for _, bad := range []string{
-		`"happened":true`, `"happened":true,"who":" "`, `"happened":true,"who":"ana","waiver":"x"`,
-		`"happened":false,"who":"ana","ref":"re_1"`, `"happened":false,"who":"ana","result":{}`, `"who":"ana"`,
+		`"choice":"happened"`, `"choice":"happened","who":" "`, `"choice":"happened","who":"ana","waiver":"x"`,
+		`"choice":"did_not_happen","who":"ana","ref":"re_1"`, `"choice":"did_not_happen","who":"ana","result":{}`, `"who":"ana"`,
 	} {
 		settle(d.Operation.Version, bad).wants(t, 422, CodeInvalidRequest)
 	}
-	s.do(t, "POST", path+"/settle", `{"version":1,"why":" ","happened":true,"who":"ana"}`).wants(t, 422, CodeInvalidRequest)
+	s.do(t, "POST", reviewPath+"/decisions", `{"version":1,"why":" ","choice":"happened","who":"ana"}`).wants(t, 422, CodeInvalidRequest)
 	var settled pawl.Envelope
-	settle(d.Operation.Version, `"happened":true,"who":"ana","ref":"msg_1","result":{"id":"msg_1"}`).into(t, 200, &settled)
+	settle(d.Operation.Version, `"choice":"happened","who":"ana","ref":"msg_1","result":{"id":"msg_1"}`).into(t, 200, &settled)
 	wantEnvelope(t, settled, pawl.Succeeded, pawl.ReasonPerson, "")
-	settle(d.Operation.Version+1, `"happened":true,"who":"ana"`).wants(t, 409, Code(pawl.RefusedStatus))
+	settle(d.Operation.Version+1, `"choice":"happened","who":"ana"`).wants(t, 409, Code(pawl.RefusedStatus))
 
 	var history struct{ History []pawl.Entry }
 	s.do(t, "GET", path+"/history", "").into(t, 200, &history)

@@ -55,17 +55,24 @@ func routes(t *testing.T, c *client) map[string]string {
 	for r, body := range map[string]string{
 		"POST /v1/calls":           `{"tool":"none"}`,
 		"POST /v1/operations/find": `{"tool":"none"}`,
-		"POST /v1/operations/op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e/settle": `{"version":1,"happened":true,"why":"seen"}`,
+		"POST /v1/reviews/op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e/decisions": `{"version":1,"choice":"happened","why":"seen"}`,
+		"POST /v1/reviews/decisions":                                     `{"id":"d1","choice":"note","why":"seen","items":[{"id":"op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e","version":1}]}`,
+		"POST /v1/reviews/preview":                                       `{"choice":"approve"}`,
 	} {
 		if _, there := list[r]; !there {
 			t.Errorf("the document lacks %s", r)
 		}
 		list[r] = body
 	}
-	if len(list) != 12 {
-		t.Errorf("got %d routes, want 12: say here what a new one takes: %v", len(list), list)
+	if len(list) != 16 {
+		t.Errorf("got %d routes, want 16: say here what a new one takes: %v", len(list), list)
 	}
 	return list
+}
+
+// decides reports whether a route is for those who decide.
+func decides(route string) bool {
+	return strings.HasSuffix(route, "/decisions") || strings.HasSuffix(route, "/preview")
 }
 
 // open routes are those that need no token.
@@ -138,14 +145,14 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			want["only"] = true
 		case route == "POST /v1/calls":
 			want = map[string]bool{"only": true, "ana": true, "cleo": false}
-		case strings.HasSuffix(route, "/settle"):
+		case decides(route):
 			want = map[string]bool{"only": false, "ana": false, "cleo": true}
 		}
 		if fmt.Sprint(may) != fmt.Sprint(want) {
 			t.Errorf("%s: got may %v, want %v", route, may, want)
 		}
 		method, path, _ := strings.Cut(route, " ")
-		if got, code := try(t, s.as("ana"), method+" "+path+"?tenant=evil", body, nil); !strings.HasSuffix(route, "/settle") && (got != http.StatusForbidden || code != string(CodeOtherTenant)) {
+		if got, code := try(t, s.as("ana"), method+" "+path+"?tenant=evil", body, nil); !decides(route) && (got != http.StatusForbidden || code != string(CodeOtherTenant)) {
 			t.Errorf("%s with another tenant's name: got %d %s, want 403", route, got, code)
 		}
 		if body != "" {
@@ -269,13 +276,13 @@ func TestTenantsAndActorsNeverMeet(t *testing.T) {
 	own, shared := fmt.Sprintf(call, "own"), fmt.Sprintf(call, "shared")
 	env := ana.call(t, own)
 	common := ana.call(t, shared)
-	path := "/v1/operations/" + env.OperationID
+	path, reviewPath := "/v1/operations/"+env.OperationID, "/v1/reviews/"+env.OperationID
 
 	unknown := eve.do(t, "GET", "/v1/operations/op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e", "")
 	unknown.wants(t, 404, CodeNotFound)
 	for _, r := range []struct{ method, path, body string }{
 		{"GET", path, ""}, {"GET", path + "/history", ""}, {"POST", "/v1/operations/find", own},
-		{"POST", path + "/settle", `{"version":1,"happened":true,"why":"mine"}`},
+		{"GET", reviewPath, ""}, {"POST", reviewPath + "/decisions", `{"version":1,"choice":"happened","why":"mine"}`},
 	} {
 		if got := eve.do(t, r.method, r.path, r.body); got.status != unknown.status || got.body != unknown.body {
 			t.Errorf("%s %s of another tenant: got %d %s, want exactly the answer for an unknown id: %s", r.method, r.path, got.status, got.body, unknown.body)
@@ -291,6 +298,7 @@ func TestTenantsAndActorsNeverMeet(t *testing.T) {
 		}
 	}
 	ben.do(t, "GET", path+"/history", "").wants(t, 403, CodeOtherActor)
+	ben.do(t, "GET", reviewPath, "").wants(t, 403, CodeOtherActor)
 	var page Page
 	ben.do(t, "GET", "/v1/operations", "").into(t, 200, &page)
 	if len(page.Operations) != 1 || page.Operations[0].ID != common.OperationID {
@@ -304,8 +312,8 @@ func TestTenantsAndActorsNeverMeet(t *testing.T) {
 	if r := cleo.do(t, "GET", path+"/history", ""); r.status != 200 || !strings.Contains(r.body, "evidence") {
 		t.Errorf("the history for who settles: got %d %s, want the evidence", r.status, r.body)
 	}
-	cleo.do(t, "POST", path+"/settle", `{"version":1,"happened":true,"why":"seen","who":"ana"}`).wants(t, 403, CodeOtherActor)
-	cleo.do(t, "POST", path+"/settle", `{"version":2,"happened":true,"why":"seen","who":"cleo"}`).wants(t, 409, Code(pawl.RefusedStatus))
+	cleo.do(t, "POST", reviewPath+"/decisions", `{"version":1,"choice":"happened","why":"seen","who":"ana"}`).wants(t, 403, CodeOtherActor)
+	cleo.do(t, "POST", reviewPath+"/decisions", `{"version":2,"choice":"happened","why":"seen","who":"cleo"}`).wants(t, 409, Code(pawl.RefusedStatus))
 }
 
 // TestPages walks a list from the newest to the oldest.

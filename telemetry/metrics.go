@@ -56,7 +56,7 @@ func New() *Metrics {
 	m.fences = counter("fences_total", "Fences, by outcome.", "tool", "outcome")
 	m.resends = counter("resends_total", "Requests that were sent again under the same key.", "tool")
 	m.reviews = counter("reviews_opened_total", "Operations that a person was asked about, by reason.", "tool", "reason")
-	m.decisions = counter("decisions_total", "Decisions of people; waiver is true where one said that it did not happen before that was safe.", "tool", "happened", "waiver")
+	m.decisions = counter("decisions_total", "Decisions of people; waiver is true where one said that it did not happen before that was safe.", "tool", "choice", "waiver")
 	m.alarms = counter("alarms_total", "What must never happen and did.", "tool", "alarm")
 	m.failures = counter("background_failures_total", "Background steps that could not be done and are tried again, such as a store that does not answer.", "step")
 	m.attemptTime = histogram("attempt_duration_seconds", "Time from the permit of an attempt to its end; pawl_tool_timeout_seconds has the wait that the contract allows.",
@@ -129,7 +129,7 @@ func (m *Metrics) changed(_ context.Context, op *pawl.Operation, e *pawl.Entry) 
 		m.fences.WithLabelValues(tool, string(e.Fence.Outcome)).Inc()
 	}
 	if e.Decision != nil {
-		m.decisions.WithLabelValues(tool, yes(e.Decision.Happened), yes(e.Decision.Waiver != "")).Inc()
+		m.decisions.WithLabelValues(tool, string(e.Decision.Choice), yes(e.Decision.Waiver != "")).Inc()
 	}
 	if e.Evidence != nil {
 		m.attempts.WithLabelValues(tool, string(e.Evidence.Class)).Inc()

@@ -5,10 +5,13 @@
 // Results go to standard output, everything else to standard error. With --json a command
 // writes exactly one JSON value, in these shapes, to which fields may be added:
 //
-//	call, settle    the envelope (pawl.EnvelopeSchema)
+//	call            the envelope (pawl.EnvelopeSchema), as has reviews decide ID
 //	key             {tool, scope, identity, blob, secret_id, root, key, encodings: {NAME: KEY}}
 //	ops list        {operations: [OPERATION], more}
 //	ops show        {operation: OPERATION, envelope, safe_at, attempts, history: [ENTRY]}
+//	reviews list    {reviews: [REVIEW], more}
+//	reviews show    {review: REVIEW, detail: what ops show writes}
+//	reviews decide --all  {count, decided, items: [{id, version, ok, status, code, effect}]}
 //	lint            {file, ok, problems: [{line, column, message}], findings: [{line, tool, severity, code, message, cost}]}
 //	sweep           {settled, open, review, next}
 //	sandbox         {url, ledger}
@@ -19,7 +22,7 @@
 //	                differ: [{task, what: [TEXT]}], took_ms, ok}
 //	version         {version, go, revision, os, arch}
 //
-// Times are RFC 3339 in UTC. OPERATION, ENTRY and FIGURES are described where they are
+// Times are RFC 3339 in UTC. OPERATION, REVIEW, ENTRY and FIGURES are described where they are
 // defined; a drill says what its figures mean in docs/drill.md.
 //
 // Exit codes: 0 SUCCEEDED, or the command did what it says; 1 an error; 2 wrong use; 3
@@ -142,7 +145,7 @@ Exit codes: 0 SUCCEEDED or ok, 1 error, 2 wrong use, 3 FAILED_NO_EFFECT,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 	}
-	root.AddCommand(newDemo(), newDrill(), newCall(), newOps(), newSettle(), newSweep(), newServe(), newToken(), newKey(), newLint(), newSandbox(), newRestore(), newPrompt(), newVersion())
+	root.AddCommand(newDemo(), newDrill(), newCall(), newOps(), newReviews(), newSweep(), newServe(), newToken(), newKey(), newLint(), newSandbox(), newRestore(), newPrompt(), newVersion())
 	root.SetUsageTemplate(usageTemplate)
 	mark(root)
 	return root

@@ -75,10 +75,14 @@ func what(e *pawl.Entry) string {
 }
 
 func decided(d *pawl.Decision) string {
-	if d.Happened {
+	switch d.Choice {
+	case pawl.ChoiceHappened:
 		return "it happened"
+	case pawl.ChoiceDidNotHappen:
+		return "it did not happen"
+	default:
+		return string(d.Choice)
 	}
-	return "it did not happen"
 }
 
 // maxShown is how much of a body is shown; --json has it whole.

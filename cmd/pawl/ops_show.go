@@ -45,7 +45,13 @@ by the first 32 hex digits of its key, or by the provider's id of the effect.`,
 				return writeJSON(out, detail(op, entries))
 			}
 			writeOperation(out, op, entries, history)
-			writeChoices(out, op, placeOf(c))
+			if op.Status.Open() || !op.Review.IsZero() {
+				now, err := db.Now(c.Context())
+				if err != nil {
+					return err
+				}
+				writeReview(out, pawl.NewReview(op, now), placeOf(c), now)
+			}
 			return nil
 		},
 	}
@@ -184,23 +190,3 @@ func writeLast(out *terminal.Screen, op *pawl.Operation, entries []pawl.Entry) {
 }
 
 func heading(out *terminal.Screen, text string) { out.Printf("\n%s\n", out.Paint(terminal.Bold, text)) }
-
-// writeChoices says what a person can do about an open operation.
-func writeChoices(out *terminal.Screen, op *pawl.Operation, where string) {
-	if op.Status != pawl.Unknown {
-		return
-	}
-	heading(out, "What you can do")
-	if op.Review.IsZero() {
-		out.Line("  It is still being found out. If you know better:")
-	} else {
-		out.Line("  It waits for a person since ", when(op.Review), ". Find out at the provider, then:")
-	}
-	if op.Tenant != "" {
-		where += " --tenant " + quote(op.Tenant)
-	}
-	settle := terminal.Escape(fmt.Sprintf("  pawl settle %s%s --version %d", op.ID, where, op.Version))
-	out.Line(settle, " --happened --ref REF --who YOU --why REASON")
-	out.Line(settle, " --did-not-happen --who YOU --why REASON")
-	out.Line("  The second is taken after ", when(op.SafeAt()), ", when nothing can arrive any more.")
-}

@@ -210,9 +210,13 @@ func (h *host) await(ctx context.Context, st *step, id string, before int) error
 // decide settles an operation as a person does who looks at the shop's database. That it
 // changed meanwhile, or that it is too early, is no fault: it is looked at again.
 func (h *host) decide(ctx context.Context, op *operation, happened bool) error {
+	choice := pawl.ChoiceDidNotHappen
+	if happened {
+		choice = pawl.ChoiceHappened
+	}
 	var env pawl.Envelope
-	err := h.d.client.ask(ctx, h.token, http.MethodPost, "/v1/operations/"+op.ID+"/settle", map[string]any{
-		"version": op.Version, "happened": happened, "why": "looked it up in the shop's ledger",
+	err := h.d.client.ask(ctx, h.token, http.MethodPost, "/v1/reviews/"+op.ID+"/decisions", map[string]any{
+		"version": op.Version, "choice": choice, "why": "looked it up in the shop's ledger",
 	}, &env)
 	var p *problem
 	if errors.As(err, &p) && p.status == http.StatusConflict {

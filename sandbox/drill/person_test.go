@@ -43,16 +43,16 @@ func TestPersonDecidesByTheLedger(t *testing.T) {
 				fmt.Fprintf(w, `{"operation":{"id":%q,"status":%q,"version":7,"review":%q},"safe_at":%q}`,
 					id, status, time.Now().Format(time.RFC3339Nano), safe.Format(time.RFC3339Nano))
 			})
-			mux.HandleFunc("POST /v1/operations/"+id+"/settle", func(w http.ResponseWriter, r *http.Request) {
+			mux.HandleFunc("POST /v1/reviews/"+id+"/decisions", func(w http.ResponseWriter, r *http.Request) {
 				var d struct {
-					Version  int
-					Happened bool
-					Why      string
+					Version int
+					Choice  string
+					Why     string
 				}
-				if err := json.NewDecoder(r.Body).Decode(&d); err != nil || d.Version != 7 || d.Happened != c.happened || d.Why == "" {
+				if err := json.NewDecoder(r.Body).Decode(&d); err != nil || d.Version != 7 || (d.Choice == "happened") != c.happened || d.Why == "" {
 					t.Errorf("got %+v, %v, want a decision that it happened: %v", d, err, c.happened)
 				}
-				if !d.Happened && time.Now().Before(safe) {
+				if !c.happened && time.Now().Before(safe) {
 					t.Error("it was said not to have happened while it still could")
 				}
 				if int(tries.Add(1)) <= c.refusals {

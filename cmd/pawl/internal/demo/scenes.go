@@ -240,8 +240,8 @@ func noWayToAsk(ctx context.Context, d *desk, s *Scene) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.server.Executor().Settle(ctx, "", id, pawl.Decision{
-		Happened: true, Who: "Mara", Why: "it is in the mail server's log", Ref: sent[0].ObjectID, Version: op.Version,
+	if _, err := d.server.Executor().Decide(ctx, "", id, pawl.Decision{
+		Choice: pawl.ChoiceHappened, Who: "Mara", Why: "it is in the mail server's log", Ref: sent[0].ObjectID, Version: op.Version,
 	}); err != nil {
 		return err
 	}
