@@ -36,6 +36,7 @@ type tlsTerms struct {
 type toolTerms struct {
 	Upstream string       `json:"upstream" jsonschema:"The upstream that the tool calls."`
 	Class    class        `json:"class,omitempty" jsonschema:"What a second arrival of the same request does: read (no effect), keyed (the provider honours our key), convergent (same state), unsafe (the default)."`
+	Draft    bool         `json:"draft,omitempty" jsonschema:"The terms are a guess of pawl init that nobody has confirmed. Lint warns of it."`
 	Use      string       `json:"use,omitempty" jsonschema:"A preset whose terms hold where this tool says nothing else, such as stripe/v1/refunds.create. null removes one of its terms."`
 	Request  requestTerms `json:"request,omitempty" jsonschema:"The request that has the effect. A preset has one."`
 	Claims   []claimTerms `json:"claims,omitempty" jsonschema:"Where the claims of this contract come from and when they were last checked."`

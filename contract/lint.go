@@ -63,6 +63,10 @@ func Lint(f *File) []Finding {
 	}
 	for _, t := range f.tools {
 		l.tool = t
+		if t.terms.Draft {
+			l.add(Warning, "draft", "drafted, and confirmed by nobody",
+				"what it says of class and identity is a guess: check it, then remove draft")
+		}
 		l.upstream()
 		if t.contract.WithDefaults().Class == pawl.Read {
 			continue
@@ -90,7 +94,14 @@ func loopback(host string) bool {
 }
 
 // prose are names that arguments of free text usually have.
-var prose = []string{"body", "comment", "content", "description", "message", "note", "notes", "reason", "summary", "text", "title", "subject"}
+var prose = []string{
+	"body", "comment", "content", "description", "explanation", "instructions", "justification", "message", "note", "notes",
+	"prompt", "rationale", "reason", "subject", "summary", "text", "thought", "title",
+}
+
+// Prose reports whether an argument has a name that free text usually has: a model words it
+// anew each time, so it tells no intention from another.
+func Prose(argument string) bool { return slices.Contains(prose, strings.ToLower(argument)) }
 
 func (l *linter) identity() {
 	c := &l.tool.contract
@@ -105,7 +116,7 @@ func (l *linter) identity() {
 		}
 		for _, from := range sources(f) {
 			path := pointer(from)
-			if slices.Contains(prose, strings.ToLower(path[len(path)-1])) {
+			if Prose(path[len(path)-1]) {
 				l.add(Warning, "prose_identity", fmt.Sprintf("identity field %q looks like free prose", f.Name),
 					"a model that words it differently the second time gets a second effect")
 				break
