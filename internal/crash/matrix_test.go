@@ -43,8 +43,10 @@ func TestMain(m *testing.M) {
 // A scenario is one operation. Its points are those that a daemon passes that nobody kills.
 type scenario struct {
 	name, tool, args string
-	// service of the sandbox, and what goes wrong with its first request.
+	// service of the sandbox, and what goes wrong with the first request that wants its
+	// effect, and with later ones, and with reads of it.
 	service, fault string
+	later, reads   []string
 	// status when it is over, and so many effects.
 	status  pawl.Status
 	effects int
@@ -113,14 +115,23 @@ func TestCrashMatrix(t *testing.T) {
 // begin brings a scenario to where the daemon that is walked through starts.
 func (s *scenario) begin(t *testing.T, store string) *world {
 	w := newWorld(t, store)
-	if s.fault != "" {
-		writes := sandbox.Match{Service: s.service, Method: http.MethodPost}
-		if s.tool == "address" {
-			writes.Method = http.MethodPut
-		}
-		if _, err := w.box.AddFault(sandbox.QueuedFault{Match: writes, Line: s.fault, Times: 1}); err != nil {
+	writes, reads := sandbox.Match{Service: s.service, Method: http.MethodPost}, sandbox.Match{Service: s.service, Method: http.MethodGet}
+	if s.tool == "address" {
+		writes.Method = http.MethodPut
+	}
+	add := func(m sandbox.Match, line string) {
+		if _, err := w.box.AddFault(sandbox.QueuedFault{Match: m, Line: line, Times: 1}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if s.fault != "" {
+		add(writes, s.fault)
+	}
+	for _, line := range s.later {
+		add(writes, line)
+	}
+	for _, line := range s.reads {
+		add(reads, line)
 	}
 	if s.first != "" {
 		d := w.start("PAWL_CRASH=" + s.first)
