@@ -111,6 +111,7 @@ type faults struct {
 	refuse atomic.Bool          // Write takes no byte and fails with EPIPE
 	hold   atomic.Bool          // Write passes all bytes on and then stays until the connection is closed
 	free   atomic.Int64         // so many writes are not held
+	ended  chan struct{}        // where not nil, Read tells it of the peer's close and keeps it from its caller
 	closed func(c *net.TCPConn) // called before each close
 }
 
@@ -134,6 +135,15 @@ func (c *faulty) Write(p []byte) (int, error) {
 	if err == nil && c.faults.hold.Load() && c.faults.free.Add(-1) < 0 {
 		<-c.gone
 		return n, errors.New("closed meanwhile")
+	}
+	return n, err
+}
+
+func (c *faulty) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if err == io.EOF && c.faults.ended != nil {
+		close(c.faults.ended)
+		<-c.gone
 	}
 	return n, err
 }

@@ -21,6 +21,7 @@ type conn struct {
 	cc    *http.ClientConn
 	wire  *wire
 	host  string
+	http2 bool        // its answers were of HTTP/2
 	timer *time.Timer // closes it when idle for too long
 }
 
@@ -143,7 +144,7 @@ func (p *pool) get(host string) (*conn, error) {
 		p.setLocked(host, list[:len(list)-1])
 		p.mu.Unlock()
 		c.timer.Stop()
-		if c.usable() {
+		if c.usable() && !c.wire.ended(c.http2) {
 			return c, nil
 		}
 		c.close()

@@ -190,6 +190,42 @@ func TestPoolNoticesDeadConnections(t *testing.T) {
 	}
 }
 
+// A close that has arrived, and that the connection's reader does not know of yet, costs a new
+// connection and no doubt.
+func TestPoolLooksBeforeUse(t *testing.T) { // NE12
+	t.Parallel()
+	if !canPeek {
+		t.Skip("this system cannot look at what has arrived without taking it")
+	}
+	leave := make(chan struct{})
+	s := serveRaw(t, func(c *rawConn) {
+		r := c.request()
+		switch {
+		case r == nil:
+		case r.URL.Path == "/warm":
+			c.say(okAnswer)
+			<-leave
+		default:
+			c.effects.Add(1)
+			c.say(okAnswer)
+		}
+	})
+	tr := transport(t, &Options{IdleTimeout: time.Minute})
+	f := faults{ended: make(chan struct{})}
+	f.install(tr)
+	warmUp(t, tr, "http://"+s.addr())
+	close(leave)
+	<-f.ended
+	f.ended = nil
+	o := tr.Attempt(within(t, patience), post("http://"+s.addr()))
+	if reused(o) {
+		t.Error("a connection that the server had closed was used")
+	}
+	tr.Close()
+	s.settle()
+	check(t, o, nil, &s.counts, wanted{success, "", "status_table", 1, 1})
+}
+
 func TestPoolWaitsForConnectionsToSettle(t *testing.T) {
 	t.Parallel()
 	s := serveRaw(t, echoing)

@@ -190,10 +190,11 @@ func (t *Transport) send(ctx context.Context, c *conn, req *http.Request, body *
 		o.Err, o.Refused = err, refusalOf(err)
 	} else {
 		o.Response, clean = readResponse(res, t.o.MaxResponse, consume, c.close)
-		clean = clean && c.settle(res.ProtoMajor == 2)
+		c.http2 = res.ProtoMajor == 2
+		clean = clean && c.settle(c.http2)
 	}
 	if clean {
-		o.BytesBegun, o.Early = c.wire.finish(res.ProtoMajor == 2)
+		o.BytesBegun, o.Early = c.wire.finish(c.http2)
 	} else {
 		o.BytesBegun, o.Early = c.wire.seal()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/rule"
 )
@@ -77,6 +78,21 @@ func (w *wire) atRest() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.waiting
+}
+
+// ended looks at what has arrived on an idle connection and was not read yet: the peer's end,
+// or, where it may not speak unasked, any byte. A request sent into it could prove nothing.
+func (w *wire) ended(http2 bool) bool {
+	c, ok := w.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	bytes, over := peek(raw)
+	return over || bytes && !http2
 }
 
 // Write refuses once the attempt is over, and otherwise counts before it writes.
