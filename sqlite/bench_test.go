@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -65,15 +64,6 @@ type cost struct{ wall, cpu time.Duration }
 func (c *cost) add(d cost) {
 	c.wall += d.wall
 	c.cpu += d.cpu
-}
-
-// cpuTime is the processor time of this process so far.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // drive makes n calls from the given number of callers and returns what they took.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl"
@@ -287,8 +286,8 @@ var callCommands = map[string]func(w *world, rest string){
 		w.startProcess(name, calls)
 	},
 	"kill":   func(w *world, name string) { w.check(w.processes[name].kill()) },
-	"freeze": func(w *world, name string) { w.check(w.processes[name].signal(syscall.SIGSTOP)) },
-	"thaw":   func(w *world, name string) { w.check(w.processes[name].signal(syscall.SIGCONT)) },
+	"freeze": func(w *world, name string) { w.check(w.processes[name].freeze()) },
+	"thaw":   func(w *world, name string) { w.check(w.processes[name].thaw()) },
 	"told": func(w *world, _ string) {
 		w.printf("%s", w.last.Effect)
 		w.printf("%s", w.last.Message)
