@@ -96,6 +96,7 @@ func (s *speaker) answer(m message) (message, Fault) {
 var serverInfo = object{"name": "orders", "version": "1.0.0"}
 
 // tools are what an upstream offers: two effects, one of which can be asked for, and reads.
+// Its hints are worth nothing: an effect is said to be repeatable.
 var tools = []object{
 	tool("place_order", "Places an order.", "order_id", "sku", "note?", "marker?"),
 	tool("send_note", "Sends a note to a customer.", "to", "text"),
@@ -112,8 +113,10 @@ func tool(name, description string, fields ...string) object {
 			required = append(required, field)
 		}
 	}
+	read := name == "echo" || name == "find_orders"
 	return object{
 		"name": name, "description": description,
+		"annotations": object{"readOnlyHint": read, "idempotentHint": true, "destructiveHint": false},
 		"inputSchema": object{"type": "object", "properties": properties, "required": required},
 	}
 }
