@@ -25,6 +25,7 @@ type tool struct {
 	probe   *probe
 	fence   *fence
 	before  *snapshot
+	confirm *program
 
 	wire   *wire
 	pinned *pinnedTools
@@ -98,6 +99,7 @@ func (c *compiler) tool(name, path string, terms toolTerms, up *upstream) *tool 
 	c.carried(t, path)
 	c.rules(t, path)
 	c.reconciliation(t, path)
+	c.confirmation(t, path)
 	c.lateHeaders(t, path)
 	if terms.Class == "" && c.reported(path+"/class") {
 		return t // what else must hold depends on a class that is not known

@@ -78,6 +78,9 @@ type toolTerms struct {
 	Fence    *fenceTerms    `json:"fence,omitempty" jsonschema:"A call that makes 'did not and will not happen' true."`
 	Snapshot *snapshotTerms `json:"snapshot,omitempty" jsonschema:"A read of the state before the first attempt, kept as before."`
 
+	Confirm *confirmTerms `json:"confirm,omitempty" jsonschema:"Which calls need a yes, from a person or the host, before they are sent: always, never (the default), or when."`
+	Watch   *watchTerms   `json:"watch,omitempty" jsonschema:"Holds a call for a yes that looks like another one shortly before."`
+
 	Timeout       duration       `json:"timeout,omitempty" jsonschema:"Longest wait for the answer; default 10s."`
 	Linger        duration       `json:"linger,omitempty" jsonschema:"How long to listen for a late answer after the wait; default 20s."`
 	MinTime       duration       `json:"min_time,omitempty" jsonschema:"Least time left in the turn for a start; default 1s."`

@@ -21,6 +21,7 @@ var (
 	_ pawl.Prober      = (*tool)(nil)
 	_ pawl.Fencer      = (*tool)(nil)
 	_ pawl.Snapshotter = (*tool)(nil)
+	_ pawl.Confirmer   = (*tool)(nil)
 )
 
 // Prepare computes the request that is stored and sent.

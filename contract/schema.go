@@ -50,6 +50,7 @@ func Schema() ([]byte, error) {
 	}
 	longNoEffect := of(jsonschema.For[plainNoEffect](options))
 	types[reflect.TypeFor[noEffectTerm]()] = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(), {Type: "boolean"}, longNoEffect}}
+	types[reflect.TypeFor[confirmTerms]()] = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Enum: []any{"always", "never"}}, of(jsonschema.For[longConfirm](options))}}
 	root := of(jsonschema.For[document](options))
 	defs := map[string]*jsonschema.Schema{
 		"rule": {AnyOf: []*jsonschema.Schema{text(), of(jsonschema.For[longRule](options))}},

@@ -186,7 +186,7 @@ func (c *compiler) combinations(t *tool, path string) {
 		for _, name := range []string{
 			"identity", "free", "scope", "repeat", "after_rejection", "max_generations", "max_attempts", "serialize", "irreversible",
 			"key", "marker", "retention", "on_mismatch", "on_concurrent", "on_duplicate", "replays_errors", "replay_signal",
-			"accepted", "no_effect", "probe", "fence", "snapshot", "flight", "pause", "landing", "not_after", "convergent_for",
+			"accepted", "no_effect", "probe", "fence", "snapshot", "confirm", "watch", "flight", "pause", "landing", "not_after", "convergent_for",
 		} {
 			if c.given(at(name)) {
 				c.fail(at(name), "a read has no effect, so it has no %s: remove it, or give the tool another class", name)
