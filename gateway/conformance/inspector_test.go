@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -109,5 +108,5 @@ func (i inspector) load(t *testing.T, tool, args string) {
 	if sum.Requests != 200 || sum.OK != 200 {
 		t.Errorf("%s: got %+v, want 200 calls without an error", tool, sum)
 	}
-	t.Log(fmt.Sprintf("%s: %.0f calls/s, p50 %.1f ms, p99 %.1f ms", tool, sum.Throughput, sum.LatencyMS.P50, sum.LatencyMS.P99))
+	t.Logf("%s: %.0f calls/s, p50 %.1f ms, p99 %.1f ms", tool, sum.Throughput, sum.LatencyMS.P50, sum.LatencyMS.P99)
 }
