@@ -70,18 +70,16 @@ type MCPCall struct {
 	// Effect: the call may have one, so that it is never cancelled at the server. Otherwise
 	// it is cancelled when ctx ends.
 	Effect bool
-	// Deadline is the end of the turn, for servers that are told; zero where there is none.
-	Deadline time.Time
+	// Meta are keys of _meta that belong to the attempt and not to the operation.
+	Meta map[string]string
 }
 
 // MCPAnswer is what was seen around one call of a tool.
 type MCPAnswer struct {
-	// Facts are the raw observations, with neither class nor proof: bytes, trace, peer, the
-	// HTTP status and headers, and in Body the answer before anything decoded it.
+	// Facts are the raw observations: bytes, trace, peer, the HTTP status, and in Body the
+	// answer before anything decoded it. They have a class only where the way itself proves
+	// that the call had no effect: NOT_SENT, or REJECTED by the protocol below.
 	Facts pawl.Evidence
-	// Unsent names the proof that no byte of the request was handed on, such as
-	// "no_session"; it is empty where a byte may have left.
-	Unsent string
 	// Result is the last result, or Error the error, of the response that ended the call;
 	// both are nil where none came that could be read.
 	Result json.RawMessage

@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"net/http"
+
 	"github.com/pawl-dev/pawl"
 )
 
@@ -17,3 +19,13 @@ func (f *File) UseMCP(c MCPClient) {}
 // argument in its identity. The error is ErrUndeclared where the server's terms refuse such
 // tools.
 func (f *File) Undeclared(server, name string) (*pawl.Tool, error) { return nil, ErrUndeclared }
+
+// Environment is what a child gets: variables that programs need to run, and those that
+// the file names. The values of credentials are listed as well.
+func (s *MCPServer) Environment() (env, secrets []string, err error) { return nil, nil, nil }
+
+// Header are the headers of every request over HTTP, with today's credentials, whose
+// values are listed as well.
+func (s *MCPServer) Header() (header http.Header, secrets []string, err error) {
+	return http.Header{}, nil, nil
+}
