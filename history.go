@@ -8,7 +8,7 @@ import (
 )
 
 // EncodeEntry gives the bytes of an entry that stores keep and the chain covers.
-func EncodeEntry(e *Entry) ([]byte, error) { return json.Marshal(e) }
+func EncodeEntry(e *Entry) ([]byte, error) { return AppendEntry(make([]byte, 0, 512), e) }
 
 // ChainHash links an entry to the one before it: SHA-256(previous hash, entry bytes).
 // The first entry's previous hash is empty.

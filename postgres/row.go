@@ -65,15 +65,6 @@ const (
 	maxRef      = 4 << 10  // bytes of a ref
 )
 
-// storedState is a state as the column holds it: without what has columns of its own
-// because claims and renewals write it alone.
-type storedState struct {
-	*pawl.State
-	Token *int64     `json:"token,omitempty"`
-	Lease *time.Time `json:"lease,omitempty"`
-	Due   *time.Time `json:"due,omitempty"`
-}
-
 func newRow(op *pawl.Operation) (*row, error) {
 	r := &row{
 		id: op.ID, lane: laneOf(op.Tenant, op.Tool), tenant: op.Tenant, tool: op.Tool, run: op.Run,
@@ -89,7 +80,7 @@ func newRow(op *pawl.Operation) (*row, error) {
 		}
 	}
 	var err error
-	if r.intent, err = encode(&op.Intent); err != nil {
+	if r.intent, err = document(pawl.AppendIntent(make([]byte, 0, 1024+len(op.Args)+2*len(op.Request)), &op.Intent)); err != nil {
 		return nil, fmt.Errorf("intent: %w", err)
 	}
 	r.intentSum = r.intentSeal()
@@ -101,7 +92,9 @@ func (r *row) setState(s *pawl.State, held pawl.ClaimsHeld) (err error) {
 	if n := len(escape(s.Ref)); n > maxRef {
 		return fmt.Errorf("ref has %d bytes, at most %d are kept", n, maxRef)
 	}
-	if r.state, err = encode(storedState{State: s}); err != nil {
+	kept := *s
+	kept.Token, kept.Lease, kept.Due = 0, time.Time{}, time.Time{} // claims and renewals write their columns alone
+	if r.state, err = document(pawl.AppendState(make([]byte, 0, 512+len(s.Result)), &kept)); err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
 	r.status, r.version, r.open = string(s.Status), s.Version, s.Status.Open()
@@ -131,7 +124,7 @@ func (r *row) operation() (*pawl.Operation, error) {
 		return nil, fmt.Errorf("row of %s failed its check: %w", r.id, pawl.ErrCorrupt)
 	}
 	op := new(pawl.Operation)
-	if err := json.Unmarshal(r.intent, &op.Intent); err != nil {
+	if err := pawl.DecodeIntent(r.intent, &op.Intent); err != nil {
 		return nil, fmt.Errorf("intent of %s: %w: %w", r.id, pawl.ErrCorrupt, err)
 	}
 	if err := json.Unmarshal(r.state, &op.State); err != nil {
@@ -267,18 +260,21 @@ func laneOf(tenant, tool string) [16]byte {
 
 func claimed(d [16]byte) bool { return d != [16]byte{} }
 
+// document limits what is kept.
+func document(b []byte, err error) ([]byte, error) {
+	if err == nil && len(b) > maxDocument {
+		err = fmt.Errorf("%d bytes, at most %d are kept", len(b), maxDocument)
+	}
+	return b, err
+}
+
 // encode keeps '<', '>' and '&' as they are, so that canonical JSON stays canonical.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	if b.Len() > maxDocument {
-		return nil, fmt.Errorf("%d bytes, at most %d are kept", b.Len(), maxDocument)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	err := e.Encode(v)
+	return document(bytes.TrimSuffix(b.Bytes(), []byte("\n")), err)
 }
 
 // micros is 0 for the zero time, which columns hold as NULL.
