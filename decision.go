@@ -92,7 +92,7 @@ func (e *Executor) Decide(ctx context.Context, tenant string, id ID, d Decision)
 			}
 		}
 		if err != nil {
-			return Envelope{}, err
+			return Envelope{}, &RecordError{Intent: &op.Intent, Err: err}
 		}
 	}
 	if f := e.flight(id); f != nil {

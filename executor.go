@@ -190,7 +190,8 @@ func (e *Executor) Contracts() []Contract {
 
 // Do has the effect of a call happen once and answers inside the turn: the context's
 // deadline, or Options.Turn. The envelope is always true and complete. The error is nil
-// unless the executor itself could not do its work, such as when its store failed.
+// unless the executor itself could not do its work, such as when its store failed; it is a
+// *RecordError where the call had come as far as an operation.
 //
 // The context's end does not end an attempt that is out: it is listened to, and its
 // answer settles the record.
@@ -239,6 +240,9 @@ func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, er
 		env, err = turn.read()
 	} else {
 		env, err = turn.run()
+	}
+	if err != nil && turn.about != nil {
+		err = &RecordError{Intent: turn.about, Err: err}
 	}
 	if env.ActionTaken == Refused {
 		return e.refuse(ctx, call, env), turn.told, err
@@ -325,8 +329,7 @@ func (e *Executor) tell(ctx context.Context, op *Operation, tr *Transition) {
 		}
 	})
 	for _, a := range tr.Alarms {
-		e.opts.Log.LogAttrs(ctx, slog.LevelError, "alarm", slog.String("alarm", string(a)),
-			slog.String("operation", op.ID.String()), slog.String("tool", op.Tool), slog.String("key", op.Key.String()))
+		e.opts.Log.LogAttrs(ctx, slog.LevelError, "alarm", slog.String("alarm", string(a)), about(&op.Intent))
 	}
 }
 
@@ -338,7 +341,7 @@ func (e *Executor) failed(ctx context.Context, what string, err error, op *Opera
 	})
 	attrs := []slog.Attr{slog.String("what", what), slog.Any("error", err)}
 	if op != nil {
-		attrs = append(attrs, slog.String("operation", op.ID.String()), slog.String("key", op.Key.String()))
+		attrs = append(attrs, about(&op.Intent))
 	}
 	e.opts.Log.LogAttrs(ctx, slog.LevelWarn, "background step failed", attrs...)
 }

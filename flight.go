@@ -353,7 +353,7 @@ func (f *flight) release(op *Operation, m Move) {
 	if !swept && m.Kind != MoveNone {
 		f.e.unswept.Do(func() {
 			f.e.opts.Log.LogAttrs(f.ctx, slog.LevelWarn, "open operations wait: this executor was not started",
-				slog.String("operation", op.ID.String()), slog.Time("due", due))
+				slog.Time("due", due), about(&op.Intent))
 		})
 	}
 }

@@ -220,6 +220,7 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	if _, ok := t.e.admit(); !ok {
 		return t.replay(op), nil
 	}
+	t.about = &op.Intent
 	var f *flight
 	var err error
 	if !t.within(func() {

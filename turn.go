@@ -20,6 +20,8 @@ type turn struct {
 	// repeat: the contract or the host lets this step have an effect that another step of
 	// the run has had.
 	repeat bool
+	// about is the intent that was to be recorded last, or that of the record to be changed.
+	about *Intent
 	// told is the operation that the answer speaks of.
 	told *Operation
 	// asked: this turn has had its probe ahead of schedule.
@@ -260,6 +262,7 @@ func (t *turn) intent(gen int) (*Intent, error) {
 		Args: t.id.Canonical, Effect: t.effect, Contract: c, ContractHash: t.tool.hash,
 		Deadline: t.deadline, Created: now, Attributes: t.call.Attributes, Trace: TraceOf(t.ctx),
 	}
+	t.about = in
 	if in.Identity, err = AppendJSON(nil, t.id.Identity); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}

@@ -67,7 +67,7 @@ func (d *door) call(ctx context.Context, in *callInput) (*envelopeOutput, error)
 	env, err := d.ex.Do(ctx, call)
 	if err != nil {
 		// The envelope is true all the same, and says what to do.
-		d.opts.Log.ErrorContext(ctx, "call could not be recorded", slog.Any("error", err), slog.String("operation", env.OperationID))
+		d.opts.Log.LogAttrs(ctx, slog.LevelError, "call could not be recorded", slog.Any("error", err), about(on(&pawl.Intent{Tool: call.Tool, Run: call.Run}, err)))
 	}
 	return &envelopeOutput{envelope{&env}}, nil
 }

@@ -65,7 +65,7 @@ func (d *door) decide(ctx context.Context, in *decisionInput) (*envelopeOutput, 
 		return nil, p
 	}
 	if err != nil {
-		return nil, d.failed(ctx, "decide about operation", err)
+		return nil, d.failed(ctx, "decide about operation", on(&pawl.Intent{ID: id}, err))
 	}
 	return &envelopeOutput{envelope{&env}}, nil
 }
@@ -169,7 +169,7 @@ func (d *door) decideMany(ctx context.Context, in *decideManyInput) (*decideMany
 			continue
 		}
 		p := d.refused(ctx, ids[i], err)
-		if p == nil && !errors.As(d.failed(ctx, "decide about operation", err), &p) {
+		if p == nil && !errors.As(d.failed(ctx, "decide about operation", on(&pawl.Intent{ID: ids[i]}, err)), &p) {
 			return nil, err
 		}
 		r.Code, r.Detail = p.Code, p.Detail

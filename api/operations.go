@@ -141,7 +141,7 @@ func (d *door) history(ctx context.Context, in *OperationPath) (*historyOutput, 
 	}
 	var out historyOutput
 	if out.Body.History, err = d.store.History(ctx, op.Tenant, op.ID); err != nil {
-		return nil, d.failed(ctx, "read history", err)
+		return nil, d.failed(ctx, "read history", on(&op.Intent, err))
 	}
 	return &out, nil
 }
@@ -154,13 +154,13 @@ func (d *door) get(ctx context.Context, in *OperationPath) (*pawl.Operation, err
 	}
 	op, err := d.store.Get(ctx, sessionOf(ctx).Tenant, id)
 	if err != nil {
-		return nil, d.failed(ctx, "read operation", err)
+		return nil, d.failed(ctx, "read operation", on(&pawl.Intent{ID: id}, err))
 	}
 	return op, nil
 }
 
 // failed is the problem for an error below the door. What is no answer of the rules goes
-// into the log and not to the caller.
+// into the log, with what it is about, and not to the caller.
 func (d *door) failed(ctx context.Context, what string, err error) error {
 	var call *pawl.CallError
 	var refused *pawl.Refusal
@@ -175,6 +175,24 @@ func (d *door) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return problem(http.StatusServiceUnavailable, CodeUnavailable, "the request was given up")
 	}
-	d.opts.Log.ErrorContext(ctx, "request failed", slog.String("what", what), slog.Any("error", err))
+	d.opts.Log.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("what", what), slog.Any("error", err), about(err))
 	return problem(http.StatusServiceUnavailable, CodeUnavailable, "the store could not be read or written")
+}
+
+// on says which operation an error is about, unless it says so itself.
+func on(in *pawl.Intent, err error) error {
+	var record *pawl.RecordError
+	if errors.As(err, &record) {
+		return err
+	}
+	return &pawl.RecordError{Intent: in, Err: err}
+}
+
+// about are the attributes of the operation that an error is about, if it says so.
+func about(err error) slog.Attr {
+	var record *pawl.RecordError
+	if !errors.As(err, &record) {
+		return slog.Attr{}
+	}
+	return slog.Any("", record.Intent)
 }

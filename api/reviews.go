@@ -161,7 +161,7 @@ func (d *door) review(ctx context.Context, in *OperationPath) (*reviewOutput, er
 		return nil, err
 	}
 	if out.Body.History, err = d.store.History(ctx, op.Tenant, op.ID); err != nil {
-		return nil, d.failed(ctx, "read history", err)
+		return nil, d.failed(ctx, "read history", on(&op.Intent, err))
 	}
 	return &out, nil
 }

@@ -82,7 +82,7 @@ func (d *door) detail(ctx context.Context, s *session, op *pawl.Operation) (*Det
 	if !s.sees(op) {
 		env, err := d.ex.Status(ctx, s.Tenant, s.Actor, op.ID)
 		if err != nil {
-			return nil, d.failed(ctx, "read operation", err)
+			return nil, d.failed(ctx, "read operation", on(&op.Intent, err))
 		}
 		return &Detail{Operation: outline(op), Envelope: envelope{&env}}, nil
 	}

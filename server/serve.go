@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -63,7 +63,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		Handler:           api.New(s.executor, s.store, s.apiOptions(ln, stopping)),
 		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.read, WriteTimeout: s.limits.write, IdleTimeout: s.limits.idle,
 		MaxHeaderBytes: s.limits.headerBytes, DisableGeneralOptionsHandler: true,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ErrorLog: log.New(Lines(s.log), "", 0),
 	}
 	s.executor.Start()
 	served := make(chan error, 1)

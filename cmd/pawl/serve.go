@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"time"
 
@@ -37,9 +38,13 @@ token new' makes them. /openapi.json describes the API. The log is JSON on stder
 		Example: "  pawl serve -c pawl.yaml --listen 127.0.0.1:7295",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
+			logger := slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))
+			slog.SetDefault(logger)
+			log.SetOutput(server.Lines(logger)) // after SetDefault, which sets it too
+			log.SetFlags(0)
 			s, err := server.Open(c.Context(), &server.Options{
 				Config: at.config, Store: at.store, Tokens: tokens, AllowedHosts: hosts, Grace: grace,
-				Executor: pawl.Options{Lease: lease, Log: slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))},
+				Executor: pawl.Options{Lease: lease, Log: logger},
 			})
 			if err != nil {
 				return err
