@@ -66,7 +66,7 @@ func (t *tool) result(s *subject, res *evidence.Response) (result json.RawMessag
 		result = res.Body
 	}
 	if t.rules.ref != nil {
-		if ref, err = t.rules.ref.find(vars, res); err != nil {
+		if ref, err = t.rules.ref.find(vars); err != nil {
 			return nil, "", fmt.Errorf("result_ref: %w", err)
 		}
 	}
@@ -88,18 +88,19 @@ func (p *program) raw(vars map[string]any) (json.RawMessage, error) {
 // errNoRef: the answer does not have the id where the contract says.
 var errNoRef = errors.New("the answer has no id there")
 
-func (l *locator) find(vars map[string]any, res *evidence.Response) (string, error) {
-	var v any
-	var err error
+func (l *locator) find(vars map[string]any) (string, error) {
 	if l.expr != nil {
-		v, err = l.expr.json(vars)
-	} else if v, err = res.JSON(); err == nil {
-		v = atPointer(v, l.pointer)
+		v, err := l.expr.json(vars)
+		if err != nil {
+			return "", err
+		}
+		return refText(v)
 	}
-	if err != nil {
+	body := vars["response"].(*record).values["body"]
+	if err, none := body.(error); none {
 		return "", err
 	}
-	return refText(v)
+	return refText(atPointer(body, l.pointer))
 }
 
 // refText is an id as text.
@@ -123,7 +124,7 @@ func (t *tool) adoptDuplicate(ctx context.Context, ev *pawl.Evidence, o *evidenc
 	if yes, err := d.when.holds(vars); !yes || err != nil {
 		return
 	}
-	id, err := d.id.find(vars, res)
+	id, err := d.id.find(vars)
 	if err != nil {
 		return
 	}

@@ -167,7 +167,11 @@ func (k *carrierTerms) misfit(e encoding) string {
 func (t *tool) attachments(key string) []attachment {
 	var list []attachment
 	for _, a := range t.attach {
-		if a.Carrier != "resource_id" {
+		switch a.Carrier {
+		case "resource_id":
+		case "argument":
+			list = append(list, attachment{"json_pointer", argumentPlace(a.Name), key})
+		default:
 			list = append(list, attachment{a.Carrier, a.Name, key})
 		}
 	}

@@ -75,6 +75,7 @@ type snapshot struct {
 // report, at the place of its term.
 type compiler struct {
 	*decoder
+	upstreams map[string]*upstream
 	// expanded holds the entries that a preset was put under.
 	expanded map[*ast.MappingNode]bool
 }
@@ -90,12 +91,18 @@ func (c *compiler) tool(name, path string, terms toolTerms, up *upstream) *tool 
 	if c.given(path + "/use") {
 		return t // there is no such preset, so that nothing is known of the tool
 	}
-	if !c.given(path + "/request") {
+	if !c.given(path+"/request") && !t.speaksMCP() {
 		c.fail(path, "request is missing: write one, or use a preset")
 	}
 	t.contract = c.contract(name, path, &terms)
 	c.carriers(t, path)
-	t.request = c.request(path+"/request", &terms.Request, up, inRequest, terms.Class == "read")
+	if t.speaksMCP() {
+		t.request = c.mainCall(t, path)
+		c.mcpTerms(t, path)
+	} else {
+		t.request = c.request(path+"/request", &terms.Request, up, inRequest, terms.Class == "read")
+		c.httpTerms(t, path)
+	}
 	c.carried(t, path)
 	c.rules(t, path)
 	c.reconciliation(t, path)
@@ -198,7 +205,7 @@ func (c *compiler) validate(t *tool, path string) {
 
 // references are the credentials that the tool's requests name.
 func (t *tool) references() []reference {
-	refs := t.upstream.aws.references()
+	refs := append(t.upstream.aws.references(), t.upstream.mcpReferences()...)
 	for _, r := range t.requests() {
 		for _, parts := range r.headers {
 			for _, p := range parts {

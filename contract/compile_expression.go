@@ -83,12 +83,12 @@ type locator struct {
 	expr    *program
 }
 
-func (c *compiler) locator(path string, p pointerOrCEL) *locator {
+func (c *compiler) locator(path string, p pointerOrCEL, v vocabulary) *locator {
 	switch {
 	case p == "":
 		return nil
 	case strings.HasPrefix(string(p), "/"):
 		return &locator{pointer: pointer(string(p))}
 	}
-	return &locator{expr: c.expression(path, expression(p), inAnswer, nil)}
+	return &locator{expr: c.expression(path, expression(p), v, nil)}
 }

@@ -15,7 +15,7 @@ type document struct {
 type upstreamTerms struct {
 	Use            string              `json:"use,omitempty" jsonschema:"A provider whose preset holds where this upstream says nothing else, such as stripe."`
 	URL            string              `json:"url,omitempty" jsonschema:"Base URL. Tools add paths to it and can reach no other host. A preset may have one."`
-	Conventions    conventions         `json:"conventions,omitempty" jsonschema:"http accepts a status code such as 400 or 429 as proof that nothing happened; none (the default) does not."`
+	Conventions    conventions         `json:"conventions,omitempty" jsonschema:"http accepts a status code such as 400 or 429 as proof that nothing happened, mcp the codes of JSON-RPC for what was never called; none (the default) does not."`
 	ErrorShape     expression          `json:"error_shape,omitempty" jsonschema:"CEL over response: true if an error answer has this upstream's own shape, and not that of a proxy in between."`
 	Headers        map[string]template `json:"headers,omitempty" jsonschema:"Headers of every request. Credentials only as ${env:NAME} or ${file:/path}."`
 	AWS            *awsTerms           `json:"aws,omitempty" jsonschema:"Signs every request for an AWS service."`
@@ -24,6 +24,19 @@ type upstreamTerms struct {
 	ConnectTimeout duration            `json:"connect_timeout,omitempty" jsonschema:"Longest wait for a connection."`
 	Network        network             `json:"network,omitempty" jsonschema:"public refuses to connect to loopback, private and other special addresses, whatever DNS says; any is the default."`
 	MaxResponse    int                 `json:"max_response,omitempty" jsonschema:"Largest answer in bytes that is read."`
+	MCP            *mcpTerms           `json:"mcp,omitempty" jsonschema:"The upstream speaks the Model Context Protocol: over HTTP at url, or as a child that command starts."`
+}
+
+type mcpTerms struct {
+	Command       stringList          `json:"command,omitempty" jsonschema:"Program and arguments of a server that speaks on its standard input and output."`
+	Dir           string              `json:"dir,omitempty" jsonschema:"The folder that it is started in."`
+	Env           map[string]template `json:"env,omitempty" jsonschema:"Its environment, beside PATH, HOME and the like. Credentials only as ${env:NAME} or ${file:/path}."`
+	InheritEnv    bool                `json:"inherit_env,omitempty" jsonschema:"It gets the whole environment of pawl, with every credential in it."`
+	Era           era                 `json:"era,omitempty" jsonschema:"auto (the default) finds out which revisions it speaks; legacy or modern speaks these alone."`
+	ReadOnlyHints readOnlyHints       `json:"read_only_hints,omitempty" jsonschema:"trusted takes the server's word that a tool only reads; ignored (the default) does not."`
+	Undeclared    undeclared          `json:"undeclared,omitempty" jsonschema:"What becomes of tools that this file does not declare: unsafe (the default: sent once, doubt goes to a person) or refuse."`
+	EmptySuccess  emptySuccess        `json:"empty_success,omitempty" jsonschema:"What a result without any content means: doubt (the default) or success."`
+	StartTimeout  duration            `json:"start_timeout,omitempty" jsonschema:"Longest wait for a session: the start of the server and the handshake; default 30s."`
 }
 
 type tlsTerms struct {
@@ -39,6 +52,7 @@ type toolTerms struct {
 	Draft    bool         `json:"draft,omitempty" jsonschema:"The terms are a guess of pawl init that nobody has confirmed. Lint warns of it."`
 	Use      string       `json:"use,omitempty" jsonschema:"A preset whose terms hold where this tool says nothing else, such as stripe/v1/refunds.create. null removes one of its terms."`
 	Request  requestTerms `json:"request,omitempty" jsonschema:"The request that has the effect. A preset has one."`
+	Call     *callTerms   `json:"call,omitempty" jsonschema:"The call that has the effect, for an upstream that speaks MCP. Default: the tool of the same name behind UPSTREAM/, with the arguments as they are."`
 	Claims   []claimTerms `json:"claims,omitempty" jsonschema:"Where the claims of this contract come from and when they were last checked."`
 
 	Effect       string `json:"effect,omitempty" jsonschema:"The effect in words, such as: refund of {amount} {currency} on order {order_id}."`
@@ -65,7 +79,8 @@ type toolTerms struct {
 
 	Conventions    conventions    `json:"conventions,omitempty" jsonschema:"As for the upstream, which it overrides."`
 	ErrorShape     expression     `json:"error_shape,omitempty" jsonschema:"As for the upstream, which it overrides."`
-	Success        expression     `json:"success,omitempty" jsonschema:"CEL over response: the effect exists. Without it a 2xx status says so."`
+	Success        expression     `json:"success,omitempty" jsonschema:"CEL over response: the effect exists. Without it a 2xx status says so, and for MCP a result that is no error."`
+	EmptySuccess   emptySuccess   `json:"empty_success,omitempty" jsonschema:"As for the upstream, which it overrides."`
 	Accepted       expression     `json:"accepted,omitempty" jsonschema:"CEL over response: taken in, lands later. A 202 always says so."`
 	NoEffect       []noEffectTerm `json:"no_effect,omitempty" jsonschema:"Answers that prove that nothing happened."`
 	BodyMayFail    bool           `json:"body_may_fail,omitempty" jsonschema:"A 2xx answer may carry a failure in its body (GraphQL, JSON-RPC), so an unreadable one proves nothing."`
@@ -107,9 +122,15 @@ type requestTerms struct {
 	Encoding bodyEncoding          `json:"encoding,omitempty" jsonschema:"json (the default) or form."`
 }
 
+type callTerms struct {
+	Upstream string     `json:"upstream,omitempty" jsonschema:"Another upstream that speaks MCP; default the tool's own. For reads that look at an effect."`
+	Tool     string     `json:"tool,omitempty" jsonschema:"The tool as its server calls it."`
+	Args     *bodyTerms `json:"args,omitempty" jsonschema:"args (the default) passes the arguments. Otherwise a tree whose texts are CEL; a literal text needs its own quotes."`
+}
+
 type carrierTerms struct {
-	Carrier  carrier  `json:"carrier" jsonschema:"header, json_pointer (in the body), query, or resource_id (the path itself, by {key})."`
-	Name     string   `json:"name,omitempty" jsonschema:"The header, the JSON pointer or the query parameter."`
+	Carrier  carrier  `json:"carrier" jsonschema:"header, json_pointer (in the body), query, or resource_id (the path itself, by {key}); for MCP argument, meta (a key of _meta), or header."`
+	Name     string   `json:"name,omitempty" jsonschema:"The header, the JSON pointer, the query parameter, the argument or its JSON pointer, or the key of _meta."`
 	Encoding encoding `json:"encoding,omitempty" jsonschema:"hex (32 digits, the default), hex64, uuid (36 characters), base62 (22), base32hex (52), base32hex26 (26) or sf-string (hex in double quotes)."`
 	MinLen   int      `json:"min_len,omitempty" jsonschema:"Least length that the provider takes."`
 	MaxLen   int      `json:"max_len,omitempty" jsonschema:"Greatest length that the provider takes."`
@@ -123,7 +144,8 @@ type duplicateTerms struct {
 }
 
 type probeTerms struct {
-	Request       requestTerms  `json:"request" jsonschema:"The read."`
+	Request       requestTerms  `json:"request,omitempty" jsonschema:"The read."`
+	Call          *callTerms    `json:"call,omitempty" jsonschema:"The same by a tool of an upstream that speaks MCP."`
 	By            matchKind     `json:"by" jsonschema:"By what a match is recognised: key, marker, state or business."`
 	Match         expression    `json:"match" jsonschema:"CEL over response, args, identity, key, before, operation: the list of matching effects, or true or false."`
 	Lag           *duration     `json:"lag,omitempty" jsonschema:"Longest time until an effect is visible to the probe."`
@@ -137,7 +159,8 @@ type probeTerms struct {
 }
 
 type fenceTerms struct {
-	Request      requestTerms `json:"request" jsonschema:"The call that sets the fence."`
+	Request      requestTerms `json:"request,omitempty" jsonschema:"The call that sets the fence."`
+	Call         *callTerms   `json:"call,omitempty" jsonschema:"The same by a tool of an upstream that speaks MCP."`
 	Held         expression   `json:"held,omitempty" jsonschema:"CEL over response: the effect was absent and the fence is set. Default: a 2xx status."`
 	Found        expression   `json:"found" jsonschema:"CEL over response: the effect already exists. It is asked before held; false where the answer never tells."`
 	Result       expression   `json:"result,omitempty" jsonschema:"CEL over response: what the provider shows of a found effect."`
@@ -147,7 +170,8 @@ type fenceTerms struct {
 }
 
 type snapshotTerms struct {
-	Request requestTerms `json:"request" jsonschema:"The read."`
+	Request requestTerms `json:"request,omitempty" jsonschema:"The read."`
+	Call    *callTerms   `json:"call,omitempty" jsonschema:"The same by a tool of an upstream that speaks MCP."`
 	Result  expression   `json:"result,omitempty" jsonschema:"CEL over response: the state. Default: response.body."`
 	Absent  expression   `json:"absent,omitempty" jsonschema:"CEL over response: an answer other than 2xx that means that nothing was there, such as response.status == 404. before is null then."`
 }
@@ -165,6 +189,7 @@ type notAfterTerms struct {
 type deadlineTerms struct {
 	Header      string     `json:"header,omitempty" jsonschema:"The header that carries it."`
 	JSONPointer string     `json:"json_pointer,omitempty" jsonschema:"The place in the body that carries it, as rfc3339: a body is computed once."`
+	Meta        string     `json:"meta,omitempty" jsonschema:"The key of _meta that carries it, for MCP."`
 	Format      timeFormat `json:"format,omitempty" jsonschema:"rfc3339 (the default), or ms or seconds left."`
 }
 
@@ -184,13 +209,17 @@ type (
 	negativeProof  string
 	timeFormat     string
 	network        string
+	era            string
+	readOnlyHints  string
+	undeclared     string
+	emptySuccess   string
 )
 
 // word is a type whose values are a closed list.
 type word interface{ words() []string }
 
 func (class) words() []string          { return []string{"unsafe", "read", "keyed", "convergent"} }
-func (conventions) words() []string    { return []string{"none", "http"} }
+func (conventions) words() []string    { return []string{"none", "http", "mcp"} }
 func (scope) words() []string          { return []string{"step", "run", "parent_run", "business"} }
 func (repeat) words() []string         { return []string{"step", "explicit"} }
 func (afterRejection) words() []string { return []string{"replay", "new_generation"} }
@@ -198,7 +227,7 @@ func (shared) words() []string         { return []string{"tenant"} }
 func (method) words() []string         { return []string{"GET", "POST", "PUT", "PATCH", "DELETE"} }
 func (bodyEncoding) words() []string   { return []string{"json", "form"} }
 func (carrier) words() []string {
-	return []string{"header", "json_pointer", "query", "resource_id"}
+	return []string{"header", "json_pointer", "query", "resource_id", "argument", "meta"}
 }
 func (encoding) words() []string {
 	return []string{"hex", "hex64", "uuid", "base62", "base32hex", "base32hex26", "sf-string"}
@@ -207,3 +236,7 @@ func (matchKind) words() []string     { return []string{"key", "marker", "state"
 func (negativeProof) words() []string { return []string{"after_quiescence"} }
 func (network) words() []string       { return []string{"any", "public"} }
 func (timeFormat) words() []string    { return []string{"rfc3339", "ms", "seconds"} }
+func (era) words() []string           { return []string{"auto", "legacy", "modern"} }
+func (readOnlyHints) words() []string { return []string{"ignored", "trusted"} }
+func (undeclared) words() []string    { return []string{"unsafe", "refuse"} }
+func (emptySuccess) words() []string  { return []string{"doubt", "success"} }

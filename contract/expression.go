@@ -32,6 +32,9 @@ const (
 	inAnswer
 	// inMatch: those and match.
 	inMatch
+	// inToolAnswer and inToolMatch are the same where response is the answer of an MCP tool.
+	inToolAnswer
+	inToolMatch
 )
 
 var vocabularyWords = map[vocabulary]string{
@@ -39,6 +42,9 @@ var vocabularyWords = map[vocabulary]string{
 	inFollowUp: "args, identity, key, operation and before",
 	inAnswer:   "response, args, identity, key, operation and before",
 	inMatch:    "match, response, args, identity, key, operation and before",
+
+	inToolAnswer: "response, args, identity, key, operation and before",
+	inToolMatch:  "match, response, args, identity, key, operation and before",
 }
 
 var (
@@ -50,6 +56,10 @@ var (
 	responseType = &recordType{name: "pawl.Response", celT: types.NewObjectType("pawl.Response"), fields: map[string]*types.Type{
 		"status": types.IntType, "header": types.NewMapType(types.StringType, types.StringType),
 		"body": types.DynType, "text": types.StringType,
+	}}
+	toolResponseType = &recordType{name: "pawl.ToolResponse", celT: types.NewObjectType("pawl.ToolResponse"), fields: map[string]*types.Type{
+		"body": types.DynType, "text": types.StringType, "result": types.DynType, "is_error": types.BoolType, "code": types.IntType,
+		"status": types.IntType, "header": types.NewMapType(types.StringType, types.StringType),
 	}}
 )
 
@@ -70,7 +80,7 @@ var speak = sync.OnceValues(func() (*language, error) {
 	env, err := cel.NewEnv(
 		cel.CustomTypeAdapter(l.values),
 		cel.CustomTypeProvider(provider{registry, map[string]*recordType{
-			operationType.name: operationType, responseType.name: responseType,
+			operationType.name: operationType, responseType.name: responseType, toolResponseType.name: toolResponseType,
 		}}),
 		cel.OptionalTypes(),
 		cel.ParserExpressionSizeLimit(maxExpression),
@@ -87,16 +97,17 @@ var speak = sync.OnceValues(func() (*language, error) {
 	}
 	l.envs[inRequest] = env
 	for _, v := range []struct {
-		words    vocabulary
-		variable string
-		typ      *cel.Type
+		words, base vocabulary
+		variable    string
+		typ         *cel.Type
 	}{
-		{inFollowUp, "before", cel.DynType}, {inAnswer, "response", responseType.celT}, {inMatch, "match", cel.DynType},
+		{inFollowUp, inRequest, "before", cel.DynType},
+		{inAnswer, inFollowUp, "response", responseType.celT}, {inMatch, inAnswer, "match", cel.DynType},
+		{inToolAnswer, inFollowUp, "response", toolResponseType.celT}, {inToolMatch, inToolAnswer, "match", cel.DynType},
 	} {
-		if env, err = env.Extend(cel.Variable(v.variable, v.typ)); err != nil {
+		if l.envs[v.words], err = l.envs[v.base].Extend(cel.Variable(v.variable, v.typ)); err != nil {
 			return nil, err
 		}
-		l.envs[v.words] = env
 	}
 	return l, nil
 })

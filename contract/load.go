@@ -55,6 +55,7 @@ type File struct {
 
 	mu    sync.Mutex
 	wires map[string]*wire
+	mcp   MCPClient
 }
 
 // Load reads the contract file at path. A file that cannot be used is an *InvalidError.
@@ -109,6 +110,7 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 			f.upstreams[n].headers, f.upstreams[n].aws = today.headers, today.aws
 		}
 	}
+	c.upstreams = f.upstreams
 	for _, n := range slices.Sorted(maps.Keys(doc.Tools)) {
 		path, terms := member("/tools", n), doc.Tools[n]
 		up := f.upstreams[terms.Upstream]
@@ -133,7 +135,11 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 func (c *compiler) sources(f *File, root *ast.MappingNode) {
 	upstreams, tools := c.blocks(root, "upstreams"), c.blocks(root, "tools")
 	for _, t := range f.tools {
-		t.contract.Source = "version: 1\nupstreams:\n" + upstreams[t.upstream.name] + "tools:\n" + tools[t.contract.Tool]
+		t.contract.Source = "version: 1\nupstreams:\n" + upstreams[t.upstream.name]
+		for _, other := range t.otherUpstreams() {
+			t.contract.Source += upstreams[other]
+		}
+		t.contract.Source += "tools:\n" + tools[t.contract.Tool]
 	}
 }
 
@@ -227,7 +233,7 @@ func (f *File) Tools() ([]pawl.Tool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, up := range f.upstreams {
-		if f.wires[name] != nil {
+		if f.wires[name] != nil || up.mcp {
 			continue
 		}
 		w, err := newWire(up, &f.options, f.vault)
@@ -238,6 +244,10 @@ func (f *File) Tools() ([]pawl.Tool, error) {
 	}
 	tools := make([]pawl.Tool, 0, len(f.tools))
 	for _, t := range f.tools {
+		if t.upstream.mcp {
+			tools = append(tools, pawl.Tool{Contract: t.contract, Port: &mcpTool{t, f}})
+			continue
+		}
 		if t.wire == nil {
 			t.wire = f.wires[t.upstream.name]
 		}

@@ -27,12 +27,12 @@ type MCPServer struct {
 	Refuse bool
 	// StartTimeout bounds the way to a session: the start of a child, the handshake.
 	StartTimeout time.Duration
-	// HTTP is how connections to URL are made.
-	HTTP *evidence.Options
 
-	env     map[string][]part
-	headers map[string][]part
-	vault   *vault
+	connections func() (*evidence.Options, error)
+	env         map[string][]part
+	inherit     bool
+	headers     map[string][]part
+	vault       *vault
 }
 
 // MCPTool is a tool of an MCP server that the file declares.

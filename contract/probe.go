@@ -68,6 +68,14 @@ func (p *probe) read(result *pawl.ProbeResult, s *subject, res *evidence.Respons
 	if err != nil {
 		return err
 	}
+	if err := p.judge(result, vars, matches); err != nil || result.Outcome != pawl.Absent {
+		return err
+	}
+	return p.isAbsent(result, vars, res)
+}
+
+// judge fills the result from the matches in a complete answer.
+func (p *probe) judge(result *pawl.ProbeResult, vars map[string]any, matches []ref.Val) error {
 	if p.inProgress != nil {
 		working, err := p.inProgress.holds(vars)
 		if err != nil {
@@ -80,6 +88,7 @@ func (p *probe) read(result *pawl.ProbeResult, s *subject, res *evidence.Respons
 	}
 	whole := true
 	if p.complete != nil {
+		var err error
 		if whole, err = p.complete.holds(vars); err != nil {
 			return err
 		}
@@ -89,7 +98,8 @@ func (p *probe) read(result *pawl.ProbeResult, s *subject, res *evidence.Respons
 		p.found(result, vars, matches)
 		return nil
 	case whole && len(matches) == 0:
-		return p.isAbsent(result, vars, res)
+		result.Outcome = pawl.Absent
+		return nil
 	}
 	// One page proves neither that there is no match nor, without key or marker, that the
 	// match is the only one.
@@ -236,15 +246,7 @@ func (f *fence) read(result *pawl.FenceResult, s *subject, res *evidence.Respons
 		return err
 	}
 	if exists {
-		result.Outcome = pawl.FenceFound
-		if f.reference != nil {
-			if v, err := f.reference.json(vars); err == nil {
-				result.Ref, _ = refText(v)
-			}
-		}
-		if f.result != nil {
-			result.Result, _ = f.result.raw(vars)
-		}
+		f.exists(result, vars)
 		return nil
 	}
 	held := complete(res.Status)
@@ -261,4 +263,17 @@ func (f *fence) read(result *pawl.FenceResult, s *subject, res *evidence.Respons
 	}
 	result.Outcome = pawl.FenceHeld
 	return nil
+}
+
+// exists fills the result with an effect that is there already.
+func (f *fence) exists(result *pawl.FenceResult, vars map[string]any) {
+	result.Outcome = pawl.FenceFound
+	if f.reference != nil {
+		if v, err := f.reference.json(vars); err == nil {
+			result.Ref, _ = refText(v)
+		}
+	}
+	if f.result != nil {
+		result.Result, _ = f.result.raw(vars)
+	}
 }

@@ -22,6 +22,7 @@ type request struct {
 	body    *bodyTerms
 	exprs   map[string]*program // of the body's tree, by path
 	form    bool
+	call    *toolCall // of an MCP tool, whose arguments are the body; nil for HTTP
 }
 
 type queryTerm struct {

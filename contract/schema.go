@@ -33,6 +33,7 @@ func Schema() ([]byte, error) {
 	for _, w := range []word{
 		class(""), conventions(""), scope(""), repeat(""), afterRejection(""), shared(""), method(""), bodyEncoding(""),
 		carrier(""), encoding(""), matchKind(""), negativeProof(""), timeFormat(""), network(""),
+		era(""), readOnlyHints(""), undeclared(""), emptySuccess(""),
 	} {
 		s := text()
 		for _, v := range w.words() {

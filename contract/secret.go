@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -151,8 +152,8 @@ func (f *File) CheckSecrets() error {
 		errs = append(errs, err)
 	}
 	var seen []reference
-	for _, t := range f.tools {
-		for _, r := range t.references() {
+	check := func(refs []reference) {
+		for _, r := range refs {
 			if slices.Contains(seen, r) {
 				continue
 			}
@@ -161,6 +162,12 @@ func (f *File) CheckSecrets() error {
 				errs = append(errs, err)
 			}
 		}
+	}
+	for _, t := range f.tools {
+		check(t.references())
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.upstreams)) {
+		check(f.upstreams[name].mcpReferences()) // tools that no term declares are called too
 	}
 	return errors.Join(errs...)
 }

@@ -11,33 +11,35 @@ import (
 func (c *compiler) rules(t *tool, path string) {
 	k := &t.terms
 	r := &t.rules
-	r.success = c.predicate(path+"/success", k.Success, inAnswer)
-	r.accepted = c.predicate(path+"/accepted", k.Accepted, inAnswer)
-	r.onMismatch = c.predicate(path+"/on_mismatch", k.OnMismatch, inAnswer)
-	r.onConcurrent = c.predicate(path+"/on_concurrent", k.OnConcurrent, inAnswer)
-	r.replaySignal = c.predicate(path+"/replay_signal", k.ReplaySignal, inAnswer)
+	answer, _ := t.vocabulary()
+	r.success = c.predicate(path+"/success", k.Success, answer)
+	r.accepted = c.predicate(path+"/accepted", k.Accepted, answer)
+	r.onMismatch = c.predicate(path+"/on_mismatch", k.OnMismatch, answer)
+	r.onConcurrent = c.predicate(path+"/on_concurrent", k.OnConcurrent, answer)
+	r.replaySignal = c.predicate(path+"/replay_signal", k.ReplaySignal, answer)
 	shape := k.ErrorShape
 	if shape == "" && t.upstream != nil {
 		shape = t.upstream.terms.ErrorShape
 	}
-	r.errorShape = c.predicate(path+"/error_shape", shape, inAnswer)
+	r.errorShape = c.predicate(path+"/error_shape", shape, answer)
 	conventions := k.Conventions
 	if conventions == "" && t.upstream != nil {
 		conventions = t.upstream.terms.Conventions
 	}
-	t.contract.Conventions = conventions == "http"
+	t.contract.Conventions = conventions == "http" || conventions == "mcp"
+	c.kindOfConventions(t, path, conventions)
 	for i, n := range k.NoEffect {
 		at := item(path+"/no_effect", i)
 		if _, long := c.values[at+"/when"]; long {
 			at += "/when"
 		}
-		r.noEffect = append(r.noEffect, noEffectRule{c.predicate(at, n.When, inAnswer), n.Transient})
+		r.noEffect = append(r.noEffect, noEffectRule{c.predicate(at, n.When, answer), n.Transient})
 	}
-	r.result = c.expression(path+"/result", k.Result, inAnswer, nil)
-	r.ref = c.locator(path+"/result_ref", k.ResultRef)
+	r.result = c.expression(path+"/result", k.Result, answer, nil)
+	r.ref = c.locator(path+"/result_ref", k.ResultRef, answer)
 	if d := k.OnDuplicate; d != nil {
 		at := path + "/on_duplicate"
-		r.duplicate = &duplicateRule{when: c.predicate(at+"/when", d.When, inAnswer), id: c.locator(at+"/conflict_with_id", d.ConflictWithID)}
+		r.duplicate = &duplicateRule{when: c.predicate(at+"/when", d.When, answer), id: c.locator(at+"/conflict_with_id", d.ConflictWithID, answer)}
 		if d.Read != nil {
 			r.duplicate.read = c.request(at+"/read", d.Read, t.upstream, inFollowUp, true)
 			c.readsOnly(at+"/read", d.Read)
@@ -58,17 +60,18 @@ func (c *compiler) readsOnly(path string, t *requestTerms) {
 
 // reconciliation compiles probe, fence and snapshot.
 func (c *compiler) reconciliation(t *tool, path string) {
+	answer, match := t.vocabulary()
 	if p := t.terms.Probe; p != nil {
 		at := path + "/probe"
 		t.probe = &probe{
-			request:    c.request(at+"/request", &p.Request, t.upstream, inFollowUp, true),
+			request:    c.asks(t, at, &p.Request, p.Call, inFollowUp, true),
 			by:         pawl.MatchKind(p.By),
-			match:      c.expression(at+"/match", p.Match, inAnswer, nil),
-			complete:   c.predicate(at+"/complete", p.Complete, inAnswer),
-			absent:     c.predicate(at+"/absent", p.Absent, inAnswer),
-			inProgress: c.predicate(at+"/in_progress", p.InProgress, inAnswer),
-			result:     c.expression(at+"/result", p.Result, inMatch, nil),
-			reference:  c.expression(at+"/ref", p.Ref, inMatch, nil),
+			match:      c.expression(at+"/match", p.Match, answer, nil),
+			complete:   c.predicate(at+"/complete", p.Complete, answer),
+			absent:     c.predicate(at+"/absent", p.Absent, answer),
+			inProgress: c.predicate(at+"/in_progress", p.InProgress, answer),
+			result:     c.expression(at+"/result", p.Result, match, nil),
+			reference:  c.expression(at+"/ref", p.Ref, match, nil),
 			errorShape: t.rules.errorShape,
 		}
 		c.readsOnly(at+"/request", &p.Request)
@@ -82,11 +85,11 @@ func (c *compiler) reconciliation(t *tool, path string) {
 	if f := t.terms.Fence; f != nil {
 		at := path + "/fence"
 		t.fence = &fence{
-			request:    c.request(at+"/request", &f.Request, t.upstream, inFollowUp, false),
-			held:       c.predicate(at+"/held", f.Held, inAnswer),
-			found:      c.predicate(at+"/found", f.Found, inAnswer),
-			result:     c.expression(at+"/result", f.Result, inAnswer, nil),
-			reference:  c.expression(at+"/ref", f.Ref, inAnswer, nil),
+			request:    c.asks(t, at, &f.Request, f.Call, inFollowUp, false),
+			held:       c.predicate(at+"/held", f.Held, answer),
+			found:      c.predicate(at+"/found", f.Found, answer),
+			result:     c.expression(at+"/result", f.Result, answer, nil),
+			reference:  c.expression(at+"/ref", f.Ref, answer, nil),
 			errorShape: t.rules.errorShape,
 		}
 		if f.Tombstone > 0 && !f.RefusesLater {
@@ -99,9 +102,9 @@ func (c *compiler) reconciliation(t *tool, path string) {
 	if s := t.terms.Snapshot; s != nil {
 		at := path + "/snapshot"
 		t.before = &snapshot{
-			request: c.request(at+"/request", &s.Request, t.upstream, inRequest, true),
-			result:  c.expression(at+"/result", s.Result, inAnswer, nil),
-			absent:  c.predicate(at+"/absent", s.Absent, inAnswer), errorShape: t.rules.errorShape,
+			request: c.asks(t, at, &s.Request, s.Call, inRequest, true),
+			result:  c.expression(at+"/result", s.Result, answer, nil),
+			absent:  c.predicate(at+"/absent", s.Absent, answer), errorShape: t.rules.errorShape,
 		}
 		c.readsOnly(at+"/request", &s.Request)
 	}
@@ -133,6 +136,10 @@ func keyInParts(parts []part) bool {
 
 // lateHeaders checks the carriers of deadline and not-after.
 func (c *compiler) lateHeaders(t *tool, path string) {
+	if t.speaksMCP() {
+		c.lateMCP(t, path)
+		return
+	}
 	late := map[string]bool{}
 	check := func(at, name string) {
 		canonical, ok := c.header(at, name)

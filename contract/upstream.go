@@ -13,6 +13,8 @@ type upstream struct {
 	url     *url.URL
 	headers map[string][]part
 	aws     *awsSigner
+	mcp     bool
+	env     map[string][]part // of a child that speaks MCP
 }
 
 func (c *compiler) upstream(name, path string, terms upstreamTerms) *upstream {
@@ -20,6 +22,8 @@ func (c *compiler) upstream(name, path string, terms upstreamTerms) *upstream {
 	u, err := url.Parse(terms.URL)
 	at := path + "/url"
 	switch {
+	case terms.URL == "" && terms.MCP != nil:
+		u = nil
 	case terms.URL == "":
 		if !c.given(at) && !c.given(path+"/use") {
 			c.fail(path, "url is missing: write one, or use a preset that has one")
@@ -58,5 +62,6 @@ func (c *compiler) upstream(name, path string, terms upstreamTerms) *upstream {
 	if t := terms.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
 		c.fail(path+"/tls", "cert_file and key_file go together")
 	}
+	c.mcpUpstream(up, path)
 	return up
 }

@@ -20,6 +20,15 @@ type wire struct {
 }
 
 func newWire(up *upstream, o *Options, v *vault) (*wire, error) {
+	eo, err := wireOptions(up, o)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{evidence.New(eo), v, origin(up.url)}, nil
+}
+
+// wireOptions are how connections to an upstream are made.
+func wireOptions(up *upstream, o *Options) (*evidence.Options, error) {
 	eo := &evidence.Options{
 		DialTimeout: time.Duration(up.terms.ConnectTimeout), MaxResponse: int64(up.terms.MaxResponse), Allow: o.Allow,
 	}
@@ -41,7 +50,7 @@ func newWire(up *upstream, o *Options, v *vault) (*wire, error) {
 			return nil, fmt.Errorf("tls: %w", err)
 		}
 	}
-	return &wire{evidence.New(eo), v, origin(up.url)}, nil
+	return eo, nil
 }
 
 func (t *tlsTerms) config(o *Options) (*tls.Config, error) {

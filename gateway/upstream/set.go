@@ -73,7 +73,12 @@ func Open(servers []*contract.MCPServer, o *Options) (*Set, error) {
 			sessions: map[sessionKey]*session{}, opening: map[sessionKey]chan struct{}{}, schemas: map[string]*schema{},
 		}
 		if server.Command == nil {
-			u.transport = evidence.New(server.HTTP)
+			connections, err := server.Connections()
+			if err != nil {
+				s.Close()
+				return nil, err
+			}
+			u.transport = evidence.New(connections)
 		}
 		s.upstreams[server.Name] = u
 	}
