@@ -89,6 +89,10 @@ func refusal(reason Reason, effect, detail string) *Envelope {
 	return e
 }
 
+// Refuse is the envelope of a call that a door turns away before it reaches an executor:
+// nothing was recorded for it and nothing sent.
+func Refuse(reason Reason, effect string) Envelope { return *refusal(reason, effect, "") }
+
 // effectSentence says of an effect what its status means.
 func effectSentence(effect string, s Status) string {
 	switch s {

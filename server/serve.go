@@ -60,7 +60,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	stopping := make(chan struct{})
 	web := &http.Server{
-		Handler:           api.New(s.executor, s.store, s.apiOptions(ln, stopping)),
+		Handler:           s.handler(s.apiOptions(ln, stopping)),
 		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.read, WriteTimeout: s.limits.write, IdleTimeout: s.limits.idle,
 		MaxHeaderBytes: s.limits.headerBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(Lines(s.log), "", 0),
@@ -75,6 +75,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	}
 	close(stopping)
+	if s.gateway != nil {
+		s.gateway.Stop()
+	}
 	err = errors.Join(err, s.drain(web))
 	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
 		err = errors.Join(err, end)

@@ -18,6 +18,8 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/gateway"
+	"github.com/pawl-dev/pawl/gateway/upstream"
 	"github.com/pawl-dev/pawl/internal/crash"
 	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
@@ -26,8 +28,10 @@ import (
 
 // Options of Open and OpenStore. Nil and zero fields mean the defaults.
 type Options struct {
-	// Config is the path of the contract file; default "pawl.yaml".
+	// Config is the path of the contract file; default "pawl.yaml". Source is its text; nil
+	// means that the file is read.
 	Config string
+	Source []byte
 	// Store is the path of the SQLite file, or the postgres:// URL of the database; default
 	// what the contract file says, and "pawl.db" beside it where it says nothing. A path in
 	// the file is relative to it.
@@ -38,6 +42,10 @@ type Options struct {
 	Postgres *postgres.Options
 	// Contract is how the contract file is read.
 	Contract *contract.Options
+	// Gateway is how the MCP gateway works, which is there where the file has MCP upstreams.
+	// Servers may change those before anything else is done with them.
+	Gateway *gateway.Options
+	Servers func([]*contract.MCPServer) error
 	// Executor is how calls are executed. Its Secrets are replaced by the file's. Its Log is
 	// the server's too.
 	Executor pawl.Options
@@ -69,11 +77,13 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// Server is an executor with its store, its tools and its door.
+// Server is an executor with its store, its tools and its doors.
 type Server struct {
-	file     *contract.File
-	store    pawl.Store
-	executor *pawl.Executor
+	file      *contract.File
+	store     pawl.Store
+	executor  *pawl.Executor
+	upstreams *upstream.Set    // nil where the file has no MCP upstream
+	gateway   *gateway.Gateway // likewise
 
 	feed         *api.Feed
 	metrics      *telemetry.Metrics
@@ -95,7 +105,7 @@ type Server struct {
 // variables alone say whether spans are exported.
 func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 	opts := o.withDefaults()
-	file, err := contract.Load(opts.Config, opts.Contract)
+	file, err := load(&opts)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +120,15 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 	if opts.Executor.Secrets, err = file.KeySecrets(); err != nil {
 		return nil, fmt.Errorf("%s: %w", opts.Config, err)
 	}
+	s := &Server{
+		file: file, feed: api.NewFeed(nil), metrics: telemetry.New(), allowedHosts: opts.AllowedHosts, grace: opts.Grace, limits: defaultLimits, log: opts.Executor.Log,
+	}
+	if err := s.openUpstreams(file, &opts); err != nil {
+		return nil, fmt.Errorf("%s: %w", opts.Config, err)
+	}
 	tools, err := file.Tools()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", opts.Config, err)
-	}
-	s := &Server{
-		file: file, feed: api.NewFeed(nil), metrics: telemetry.New(), allowedHosts: opts.AllowedHosts, grace: opts.Grace, limits: defaultLimits, log: opts.Executor.Log,
 	}
 	if opts.Tokens != "" {
 		if s.tokens, err = openTokens(opts.Tokens, s.log); err != nil {
@@ -146,6 +159,9 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 		}
 	}
 	s.metrics.Observe(s.executor.Contracts(), s.store)
+	if err := s.openGateway(&opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), s.store.Close())
+	}
 	return s, nil
 }
 
@@ -163,7 +179,14 @@ func (s *Server) Start() { s.executor.Start() }
 // returns what the first did.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
+		if s.gateway != nil {
+			s.gateway.Stop()
+		}
 		s.executor.Stop(ctx)
+		if s.gateway != nil {
+			s.upstreams.Close()
+			s.gateway.Wait()
+		}
 		s.file.Close()
 		s.failed = s.store.Close()
 		if err := s.closeExport(ctx); err != nil {

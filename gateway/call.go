@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/gateway/upstream"
+	"github.com/pawl-dev/pawl/gateway/wire"
+)
+
+// callTool answers tools/call: a read passes straight through, and everything else is an
+// effect that the executor has happen once.
+func (x *exchange) callTool() reply {
+	name, ok := x.params.Text("name")
+	if !ok {
+		return failure(invalid("name is missing"))
+	}
+	args := x.params.Get("arguments")
+	if args == nil {
+		args = json.RawMessage("{}")
+	}
+	if args[0] != '{' {
+		return failure(invalid("arguments: want a JSON object"))
+	}
+	if name == statusTool {
+		return x.status(args)
+	}
+	goOn, wrong := x.continuation()
+	if wrong != nil {
+		return failure(wrong)
+	}
+	if goOn != nil {
+		return goOn()
+	}
+	t, err := x.door.tool(x.ctx, x.client, name)
+	if err != nil {
+		return x.failed("list tools", err)
+	}
+	if t == nil {
+		return failure(invalid("unknown tool: %q", clip(name)))
+	}
+	if t.read {
+		return x.read(t)
+	}
+	if x.params.Get("requestState") != nil || x.params.Get("inputResponses") != nil {
+		return failure(invalid("%v", errState))
+	}
+	return x.effect(t, args)
+}
+
+// read passes a call on that has no effect.
+func (x *exchange) read(t *tool) reply {
+	r := x.pass(t.up, x.params.With("name", wire.Quote(t.Name)).JSON())
+	if r.err != nil && r.err.Code == codeDown {
+		// Models do not get to see errors of the protocol.
+		env := pawl.Refuse(pawl.ReasonRead, t.pawl)
+		return x.result(t, &env)
+	}
+	return r
+}
+
+// effect has a call's effect happen once.
+func (x *exchange) effect(t *tool, args json.RawMessage) reply {
+	if err := x.g.declare(t); errors.Is(err, contract.ErrUndeclared) {
+		return failure(invalid("unknown tool: %q", clip(t.outward)))
+	} else if err != nil {
+		return x.failed("declare tool", err)
+	}
+	call, wrong := x.intention(t, args)
+	if wrong != nil {
+		return failure(wrong)
+	}
+	return x.do(newTalk(x), t, call)
+}
+
+// do makes a call, or joins it where it is under way already, and waits for its envelope in
+// this request.
+func (x *exchange) do(k *talk, t *tool, call pawl.Call) reply {
+	ctx, cancel := x.turn()
+	done := make(chan pawl.Envelope, 1)
+	x.g.work.Go(func() {
+		defer cancel()
+		env, err := x.g.ex.Do(upstream.WithCaller(ctx, x.upstream(), k), call)
+		if err != nil {
+			// The envelope is true all the same, and says what to do.
+			x.g.opts.Log.ErrorContext(ctx, "call could not be recorded", slog.Any("error", err), slog.String("operation", env.OperationID))
+		}
+		done <- env
+	})
+	env, parked := wait(k, x, cancel, done, func(x *exchange) reply { return x.do(k, t, call) })
+	if parked != nil {
+		return *parked
+	}
+	return x.result(t, &env)
+}
