@@ -15,5 +15,10 @@ func clone(op *pawl.Operation) *pawl.Operation {
 	c.Attributes = maps.Clone(op.Attributes)
 	c.Attempts = slices.Clone(op.Attempts)
 	c.Before, c.Result, c.Chain = bytes.Clone(op.Before), bytes.Clone(op.Result), bytes.Clone(op.Chain)
+	if op.Approval != nil {
+		a := *op.Approval
+		a.LookAlikes, a.Yes = slices.Clone(a.LookAlikes), slices.Clone(a.Yes)
+		c.Approval = &a
+	}
 	return &c
 }

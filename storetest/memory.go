@@ -34,6 +34,8 @@ type Memory struct {
 	turns  map[lane]uint64 // when each lane was served last
 	turn   uint64
 
+	reviews reviews
+
 	runs      map[runKey]*pawl.Run
 	runsBegun []runKey // in order
 }
