@@ -19,6 +19,7 @@ const (
 	EventProbe    EventKind = "probe"     // a probe was answered
 	EventFence    EventKind = "fence"     // a fence was answered
 	EventReview   EventKind = "review"    // no automatic move is left
+	EventRestore  EventKind = "restore"   // the store is a copy: permits may be missing
 	EventDecide   EventKind = "decide"    // a named person decided
 	EventQuiet    EventKind = "quiet"     // no further copy of a convergent request can land
 )
@@ -34,7 +35,7 @@ type Event struct {
 	By string
 	// Token is the one of the reporter's lease. It is not looked at for EventDecide.
 	Token int64
-	// NewToken starts a new lease: with EventRetry always, with EventTakeover and EventPermit
+	// NewToken starts a new lease: with EventRetry and EventRestore always, with EventTakeover and EventPermit
 	// where the store has not given one already.
 	NewToken int64
 	// Lease is the end of the reporter's lease after the event; zero releases it.
@@ -50,6 +51,8 @@ type Event struct {
 	// Contract is the hash of the contract that the tool has now, for EventPermit and
 	// EventLapse.
 	Contract string
+	// Restore is what EventRestore rests on.
+	Restore *Restore
 	// Before is what EventSnapshot read.
 	Before []byte
 	// Reason is why EventReview asks a person, or why EventGiveBack returns the permit:

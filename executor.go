@@ -36,6 +36,8 @@ type Options struct {
 	SweepBatch int
 	// MaxOpen bounds the calls that are open in this process, reads included; default 4096.
 	MaxOpen int
+	// Restore is what is known of a store that is a copy; nil where it is none.
+	Restore *Restore
 	// Observers are told what happens.
 	Observers []*Observer
 	// Log takes what an operator should read; default slog.Default().
@@ -282,23 +284,15 @@ func (e *Executor) Status(ctx context.Context, tenant, actor string, id ID) (Env
 // decide again.
 func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operation, error) {
 	for range 16 {
-		tr, err := Step(op, ev)
+		tr, c, err := change(op, ev)
 		if err != nil {
 			return op, err
 		}
-		entry, err := EncodeEntry(&tr.Entry)
-		if err != nil {
-			return op, fmt.Errorf("encode history: %w", err)
-		}
-		next := &Operation{Intent: op.Intent, State: tr.State}
-		next.Chain = ChainHash(op.Chain, entry)
-		err = e.store.Apply(ctx, &Change{
-			ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: next.held(), Entry: entry,
-		})
-		if errors.Is(err, ErrHeld) && next.Status == Succeeded {
+		err = e.store.Apply(ctx, c)
+		if errors.Is(err, ErrHeld) && c.State.Status == Succeeded {
 			// Another step has had the effect too: the record says so and claims nothing for it.
-			held := ClaimsHeld{}
-			err = e.store.Apply(ctx, &Change{ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: held, Entry: entry})
+			c.Held = ClaimsHeld{}
+			err = e.store.Apply(ctx, c)
 		}
 		if errors.Is(err, ErrStale) {
 			fresh, err := e.store.Get(ctx, op.Tenant, op.ID)
@@ -311,10 +305,26 @@ func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operat
 		if err != nil {
 			return op, err
 		}
+		next := &Operation{Intent: op.Intent, State: *c.State}
 		e.tell(ctx, next, tr)
 		return next, nil
 	}
 	return op, fmt.Errorf("operation %s: %w", op.ID, ErrStale)
+}
+
+// change is what an event makes of an operation, as a store takes it.
+func change(op *Operation, ev *Event) (*Transition, *Change, error) {
+	tr, err := Step(op, ev)
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, err := EncodeEntry(&tr.Entry)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode history: %w", err)
+	}
+	state := tr.State
+	state.Chain = ChainHash(op.Chain, entry)
+	return tr, &Change{ID: op.ID, Version: op.Version, Token: op.Token, State: &state, Held: state.held(), Entry: entry}, nil
 }
 
 func (e *Executor) tell(ctx context.Context, op *Operation, tr *Transition) {

@@ -163,6 +163,9 @@ func (op *Operation) sendBarred(now time.Time) string {
 	if len(op.Attempts) >= c.MaxAttempts {
 		return "the cap on attempts is reached"
 	}
+	if op.presumed() && c.asks() {
+		return "nobody has said yes"
+	}
 	first := op.Attempts[0].Permit
 	if !holds(firstPermitCounts) {
 		first = op.Attempts[len(op.Attempts)-1].Permit

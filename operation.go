@@ -192,6 +192,9 @@ const (
 	AttemptFirst  AttemptKind = "first"
 	AttemptRetry  AttemptKind = "retry"  // after FAILED_NO_EFFECT
 	AttemptResend AttemptKind = "resend" // same bytes, same key, after UNKNOWN
+	// AttemptPresumed is a permit that is not on record: it may have been given after the
+	// store was copied.
+	AttemptPresumed AttemptKind = "presumed"
 )
 
 // Probes sums up the probes since the last permit; the history has each.

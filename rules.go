@@ -46,5 +46,6 @@ const (
 	sentWithAYes       protocolRule = "sent-with-a-yes"
 	twoPersonsDiffer   protocolRule = "two-persons-differ"
 	decisionsCountOnce protocolRule = "decisions-count-once"
+	restoredIsDoubt    protocolRule = "restored-is-doubt"
 	abortStopsSteps    protocolRule = "abort-stops-steps"
 )

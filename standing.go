@@ -225,7 +225,7 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	var err error
 	if !t.within(func() {
 		var fresh *Operation
-		if fresh, err = t.e.reopen(t.ctx, op); err != nil {
+		if fresh, err = t.reopened(op); err != nil {
 			t.e.dismiss()
 			return
 		}
@@ -247,6 +247,14 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	default:
 		return nil, nil // it moved: look again
 	}
+}
+
+// reopened takes an operation up again that provably had no effect, as far as is known.
+func (t *turn) reopened(op *Operation) (*Operation, error) {
+	if t.e.opts.Restore.presumes(op.Updated) {
+		return t.e.doubt(t.ctx, op)
+	}
+	return t.e.reopen(t.ctx, op)
 }
 
 // closes reports whether a repeat of the operation opens a new generation: its own effect
@@ -277,6 +285,7 @@ func (t *turn) nextGeneration(op *Operation) (*Envelope, error) {
 	case !t.mayStart():
 		return t.refuse(ReasonDeadline, ""), nil
 	}
+	t.settled = !t.e.opts.Restore.presumes(op.Updated)
 	in, err := t.intent(gen)
 	if err != nil {
 		return t.refuse(ReasonInvalidArguments, err.Error()), nil

@@ -94,6 +94,7 @@ const (
 	ReasonInFlight       Reason = "in_flight"       // the provider still works on our key
 	ReasonKeyMismatch    Reason = "key_mismatch"    // the provider saw our key with other parameters
 	ReasonOwnerLost      Reason = "owner_lost"      // the worker died or its lease lapsed
+	ReasonRestored       Reason = "restored"        // the store is a copy: it may have been sent
 	ReasonConfirmed      Reason = "confirmed"       // the answer proves the effect
 	ReasonResultLost     Reason = "result_lost"     // the effect exists, the result was unreadable
 	ReasonResultCut      Reason = "result_cut"      // the effect exists, its result is too large to keep

@@ -51,6 +51,8 @@ func (s *stepper) apply() error {
 		return s.retry()
 	case EventTakeover:
 		return s.takeover()
+	case EventRestore:
+		return s.restore()
 	case EventDecide:
 		return s.decide()
 	case EventQuiet:

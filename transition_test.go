@@ -131,6 +131,7 @@ func namedEvents() []struct {
 		{"resend", ev(EventResend, soon, lease)},
 		{"resend, after retention", ev(EventResend, 25*time.Hour, lease)},
 		{"snapshot", ev(EventSnapshot, soon, func(e *Event) { e.Before = []byte(`{}`) })},
+		{"restore", ev(EventRestore, soon, func(e *Event) { e.NewToken, e.Restore = 2, &Restore{Copied: t0, At: e.At, Until: e.At.Add(time.Hour)} })},
 		{"give back", ev(EventGiveBack, soon, nil)},
 		{"give back, no snapshot", ev(EventGiveBack, soon, func(e *Event) { e.Reason = ReasonSnapshot })},
 		{"no answer", ev(EventNoAnswer, soon, nil)},

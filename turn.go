@@ -24,6 +24,8 @@ type turn struct {
 	about *Intent
 	// told is the operation that the answer speaks of.
 	told *Operation
+	// settled: the generation before this one was settled after the restore.
+	settled bool
 	// asked: this turn has had its probe ahead of schedule.
 	asked bool
 }
@@ -130,7 +132,9 @@ func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // insert makes the intent of an admitted call durable and launches it.
 func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
-	if t.tool.Contract.asks() {
+	now, worker := t.e.now(t.ctx), "worker "+t.e.opts.Worker
+	restored := t.e.opts.Restore.covers(now) && !t.settled
+	if t.tool.Contract.asks() && !restored {
 		switch a, standing, err := t.asks(in); {
 		case err != nil:
 			t.e.dismiss()
@@ -142,7 +146,10 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 			return t.prepare(in, a)
 		}
 	}
-	op, first, err := newOperation(in, t.e.now(t.ctx), t.e.opts.Lease, "worker "+t.e.opts.Worker)
+	op, first, err := newOperation(in, now, t.e.opts.Lease, worker)
+	if restored {
+		op, first, err = newPresumed(in, t.e.opts.Restore, now, t.e.opts.Lease, worker)
+	}
 	if err != nil {
 		t.e.dismiss()
 		return nil, nil, t.refuse(ReasonInvalidArguments, err.Error()), nil
@@ -234,9 +241,15 @@ func notWritten(err error) bool {
 	return !holds(commitMayBeMade)
 }
 
-// launch drives an operation whose newest permit this call holds.
+// launch drives an operation whose newest permit this call holds, or one in doubt that it
+// has taken up.
 func (t *turn) launch(op *Operation) *flight {
-	return t.e.launch(t.flight(op), true)
+	f := t.flight(op)
+	send := op.Status == Pending
+	if !send {
+		f.eager, t.asked = true, true
+	}
+	return t.e.launch(f, send)
 }
 
 func (t *turn) flight(op *Operation) *flight {
