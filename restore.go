@@ -19,6 +19,8 @@ type Restore struct {
 	// Until is the end of the time in which calls may come again that were made in
 	// between. Until then a call that is not on record counts as one that may have been sent.
 	Until time.Time `json:"until"`
+	// By is the person who said so.
+	By string `json:"by"`
 }
 
 // presumes reports whether an operation that was last changed at a time may have had a
@@ -49,9 +51,11 @@ const recoverPage = 200
 
 // Recover turns every open operation of a restored store into doubt that is settled like
 // any other: by asking the provider first, with quiescence counted from the restore. It
-// returns how many there were. It sends nothing, needs no tools, and may be repeated. by is
-// the person who restores.
-func Recover(ctx context.Context, store Store, r *Restore, by string) (int, error) {
+// returns how many there were. It sends nothing, needs no tools, and may be repeated.
+func Recover(ctx context.Context, store Store, r *Restore) (int, error) {
+	if err := r.Validate(); err != nil {
+		return 0, fmt.Errorf("recover: %w", err)
+	}
 	n := 0
 	q := Query{AllTenants: true, Open: true, Limit: recoverPage}
 	for {
@@ -63,7 +67,7 @@ func Recover(ctx context.Context, store Store, r *Restore, by string) (int, erro
 			if op.Contract == nil || !r.presumes(op.Updated) {
 				continue // a row that failed its check is a person's already
 			}
-			_, c, err := change(op, &Event{Kind: EventRestore, At: r.At, By: by, Token: op.Token, NewToken: newToken(), Restore: r})
+			_, c, err := change(op, &Event{Kind: EventRestore, At: r.At, By: "person " + r.By, Token: op.Token, NewToken: newToken(), Restore: r})
 			if err == nil {
 				err = store.Apply(ctx, c)
 			}
@@ -138,12 +142,13 @@ func (e *Executor) doubt(ctx context.Context, op *Operation) (*Operation, error)
 	return fresh, err
 }
 
-var errNoRestore = errors.New("a restore needs the time of the copy and the time until which calls may come again")
+// ErrRestore: the times of a restore contradict each other, or nobody is named.
+var ErrRestore = errors.New("restore: want copied <= at <= until, and who says so")
 
-// Validate reports what is wrong with the times of a restore.
+// Validate returns ErrRestore for what is no restore.
 func (r *Restore) Validate() error {
-	if r.At.IsZero() || r.Copied.After(r.At) || r.Until.Before(r.At) {
-		return errNoRestore
+	if r.At.IsZero() || r.Copied.After(r.At) || r.Until.Before(r.At) || r.By == "" {
+		return ErrRestore
 	}
 	return nil
 }

@@ -24,12 +24,9 @@ func (h *house) recovered(until time.Duration) *pawl.Executor {
 	h.t.Helper()
 	copied := time.Now()
 	time.Sleep(time.Hour)
-	r := &pawl.Restore{Copied: copied, At: time.Now(), Until: time.Now().Add(until)}
-	if err := r.Validate(); err != nil {
-		h.t.Fatal(err)
-	}
+	r := &pawl.Restore{Copied: copied, At: time.Now(), Until: time.Now().Add(until), By: "ana"}
 	for range 2 { // the second finds nothing to do
-		if _, err := pawl.Recover(context.Background(), h.store, r, "person ana"); err != nil {
+		if _, err := pawl.Recover(context.Background(), h.store, r); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -65,9 +62,6 @@ func TestRestoredStoreAsksFirst(t *testing.T) { // rule 13, OP5
 					t.Errorf("requests: got %d, want %d", n, c.sent)
 				}
 				if op := h.operation(); op.Status == pawl.Unknown {
-					if _, err := pawl.Recover(context.Background(), h.store, &pawl.Restore{At: h.began}, "x"); err != nil {
-						t.Error(err)
-					}
 					ex.Start()
 					if op := h.settled(); op.Status != pawl.Unknown || h.provider.requests() != c.sent {
 						t.Errorf("got %s and %d requests, want a person asked and no more sent", op.Status, h.provider.requests())

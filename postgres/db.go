@@ -108,6 +108,7 @@ type DB struct {
 	served atomic.Pointer[[16]byte] // the lane that Claim served last
 
 	recovery  error
+	restored  *pawl.Restore
 	footing   atomic.Pointer[footing]
 	failed    atomic.Pointer[failed]
 	examining sync.Mutex

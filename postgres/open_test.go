@@ -301,7 +301,7 @@ func TestCopies(t *testing.T) {
 		if want == nil {
 			return
 		}
-		if err := s.Confirm(t.Context()); err != nil {
+		if err := s.Confirm(t.Context(), &pawl.Restore{At: time.Now(), Until: time.Now(), By: "ana"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := openTest(t, at, &Options{Schema: schema}).Recovery(); err != nil {

@@ -25,6 +25,10 @@ var (
 	ErrOtherTimeline = errors.New("store's server was promoted or restored")
 )
 
+// ErrRestored: a person has confirmed the store as restored since it was opened, which its
+// executor does not know.
+var ErrRestored = errors.New("store was restored while it was open: start this process again")
+
 // errUnsafe: the server's settings let commits be lost that it acknowledges.
 var errUnsafe = errors.New("commits would not be durable")
 
@@ -53,6 +57,8 @@ const (
 		FROM ({witness}) w`
 	insertPlace   = `INSERT INTO {schema}.store (one, id, system, timeline, database, schema) VALUES (1, $1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
 	adoptTimeline = `UPDATE {schema}.store SET timeline = $2 WHERE timeline = $1`
+	selectRestore = `SELECT copied, at, until, who FROM {schema}.restores ORDER BY at DESC LIMIT 1`
+	insertRestore = `INSERT INTO {schema}.restores (copied, at, until, who) VALUES ($1, $2, $3, $4)`
 	updatePlace   = `UPDATE {schema}.store SET system = $1, timeline = $2, database = $3, schema = $4`
 )
 
@@ -132,6 +138,9 @@ func (db *DB) witness(ctx context.Context, c *pgconn.PgConn) error {
 			return err
 		}
 	}
+	if db.restored, err = db.readRestore(ctx, c); err != nil {
+		return err
+	}
 	db.recovery = differs(now.place, recorded)
 	db.expect(now)
 	return nil
@@ -176,6 +185,13 @@ func (db *DB) examine(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		last, err := db.readRestore(ctx, c)
+		if err != nil {
+			return err
+		}
+		if last != nil && (db.restored == nil || last.At.After(db.restored.At)) {
+			return ErrRestored
+		}
 		was := db.footing.Load()
 		if now.system == was.system && now.timeline < was.timeline {
 			return fmt.Errorf("timeline is %d after %d, so this is an old primary: %w", now.timeline, was.timeline, ErrOtherTimeline)
@@ -197,7 +213,7 @@ func (db *DB) examine(ctx context.Context) error {
 		fresh = now
 		return nil
 	})
-	if errors.Is(err, errUnsafe) || errors.Is(err, ErrOtherCluster) || errors.Is(err, ErrOtherTimeline) {
+	if errors.Is(err, errUnsafe) || errors.Is(err, ErrOtherCluster) || errors.Is(err, ErrOtherTimeline) || errors.Is(err, ErrRestored) {
 		return db.fail(err)
 	}
 	if err != nil {
@@ -218,8 +234,31 @@ func (db *DB) Recovery() error {
 	return fmt.Errorf("postgres: %s: %w", db.name, db.recovery)
 }
 
-// Confirm records that the store lives where it is now.
-func (db *DB) Confirm(ctx context.Context) error {
+// Restored is the last restore that Confirm recorded before the store was opened; nil where
+// there was none. An executor has to know of it.
+func (db *DB) Restored() *pawl.Restore { return db.restored }
+
+var restoreFields = []field{{"copied", kindInt}, {"at", kindInt}, {"until", kindInt}, {"who", kindText}}
+
+// readRestore reads the last restore that was recorded; nil where there was none.
+func (db *DB) readRestore(ctx context.Context, c *pgconn.PgConn) (*pawl.Restore, error) {
+	found, err := exchange(ctx, c, ask(db.sql.restored, nil, nil))
+	if err != nil || len(found[0].rows) == 0 {
+		return nil, err
+	}
+	v := values{row: found[0].rows[0]}
+	r := &pawl.Restore{Copied: instant(v.int()), At: instant(v.int()), Until: instant(v.int()), By: v.text()}
+	if v.broken {
+		return nil, fmt.Errorf("the last restore cannot be read: %w", pawl.ErrCorrupt)
+	}
+	return r, nil
+}
+
+// Confirm records that the store lives where it is now, and since when.
+func (db *DB) Confirm(ctx context.Context, r *pawl.Restore) error {
+	if err := r.Validate(); err != nil {
+		return fmt.Errorf("postgres: confirm: %w", err)
+	}
 	err := db.lend(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		now, _, err := db.look(ctx, c)
 		if err != nil {
@@ -227,7 +266,12 @@ func (db *DB) Confirm(ctx context.Context) error {
 		}
 		t := newTuple(4)
 		now.add(t)
-		_, err = exchange(ctx, c, begin, ask(db.sql.confirm, placeFields, t), commit)
+		said := newTuple(4)
+		said.int(micros(r.Copied))
+		said.int(micros(r.At))
+		said.int(micros(r.Until))
+		said.name(r.By)
+		_, err = exchange(ctx, c, begin, ask(db.sql.confirm, placeFields, t), ask(db.sql.restore, restoreFields, said), commit)
 		return err
 	})
 	if err != nil {

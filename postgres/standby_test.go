@@ -209,18 +209,22 @@ func TestFailoverToAsynchronousStandby(t *testing.T) {
 	if err := person.Recovery(); !errors.Is(err, ErrOtherTimeline) {
 		t.Fatalf("recovery: got %v, want %v", err, ErrOtherTimeline)
 	}
-	if err := person.Confirm(t.Context()); err != nil {
+	if err := person.Confirm(t.Context(), &pawl.Restore{At: time.Now(), Until: time.Now(), By: "ana"}); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := s.Begin(t.Context(), lost, first); err == nil {
+		if _, err := s.Begin(t.Context(), lost, first); errors.Is(err, ErrRestored) {
 			break
-		} else if time.Now().After(end) {
-			t.Fatalf("begin after the confirmation: %v", err)
+		} else if err == nil || time.Now().After(end) {
+			t.Fatalf("begin after the confirmation: got %v, want %v", err, ErrRestored)
 		}
 	}
-	if err := openTest(t, standby.URL("postgres"), &Options{Schema: s.opts.Schema}).Recovery(); err != nil {
-		t.Errorf("recovery after the confirmation: got %v, want nil", err)
+	again := openTest(t, standby.URL("postgres"), &Options{Schema: s.opts.Schema})
+	if err := again.Recovery(); err != nil || again.Restored() == nil || again.Restored().By != "ana" {
+		t.Errorf("after the confirmation: got %v and %+v, want it to know of it", err, again.Restored())
+	}
+	if _, err := again.Begin(t.Context(), lost, first); err != nil {
+		t.Errorf("begin in a store that was opened after the confirmation: %v", err)
 	}
 }
 

@@ -75,10 +75,10 @@ type statements struct {
 	lanes, contracts, begin, confirmBegun, apply, confirmApplied, renew, aside, refuse form
 	runs, putRun, confirmRun                                                           form
 
-	standing, operation, history, contract, version string
-	ring, candidates, lock, locked                  string
-	identify, record, adopt, confirm                string
-	lockRuns, run, dueRuns                          string
+	standing, operation, history, contract, version     string
+	ring, candidates, lock, locked                      string
+	identify, record, adopt, confirm, restored, restore string
+	lockRuns, run, dueRuns                              string
 }
 
 // newStatements writes the SQL for a schema and for what tells witness and identity.
@@ -103,6 +103,7 @@ func newStatements(schema, witness, identity string) statements {
 		runs: newForm(text(insertRuns), runFields), putRun: newForm(text(writeRun), runFields), confirmRun: newForm(text(confirmRun), runDoubtFields),
 		lockRuns: text(lockRuns), run: text(selectRun), dueRuns: text(selectDueRuns),
 		identify: text(identifyPlace), record: text(insertPlace), adopt: text(adoptTimeline), confirm: text(updatePlace),
+		restored: text(selectRestore), restore: text(insertRestore),
 	}
 }
 

@@ -143,11 +143,13 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 			err = errors.Join(err, s.closeExport(ctx))
 		}
 	}()
-	if s.store, err = openFor(ctx, file, &opts); err != nil {
+	store, err := openFor(ctx, file, &opts)
+	if err != nil {
 		return nil, err
 	}
+	opts.Executor.Restore = store.Restored()
+	s.store = crash.Store(store)
 	opts.Executor.Observers = append(slices.Clone(opts.Executor.Observers), s.feed.Observer(), s.metrics.Observer())
-	s.store = crash.Store(s.store)
 	if s.export != nil {
 		opts.Executor.Observers = append(opts.Executor.Observers, telemetry.Spans(s.export.Provider()))
 	}

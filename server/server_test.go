@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -154,7 +155,7 @@ func TestOpenRefusesACopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.Confirm(t.Context()), db.Close()); err != nil {
+	if err := errors.Join(db.Confirm(t.Context(), &pawl.Restore{At: time.Now(), Until: time.Now(), By: "ana"}), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	openTest(t, o)

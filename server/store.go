@@ -62,8 +62,11 @@ type Store interface {
 	// Recovery says why the store may lack what was acknowledged, or have a living twin; nil
 	// means that it is where it was last used.
 	Recovery() error
-	// Confirm records that this copy is the one that lives.
-	Confirm(ctx context.Context) error
+	// Confirm records that this copy is the one that lives, and since when. Processes that
+	// are to know of it open the store again.
+	Confirm(ctx context.Context, r *pawl.Restore) error
+	// Restored is the last restore that was confirmed; nil where there was none.
+	Restored() *pawl.Restore
 }
 
 // OpenStore opens the store alone, to look at operations and to settle them. It reads the
@@ -87,7 +90,7 @@ func OpenStore(ctx context.Context, o *Options) (Store, error) {
 }
 
 // openFor opens the store that an executor of the file may send from.
-func openFor(ctx context.Context, file *contract.File, o *Options) (pawl.Store, error) {
+func openFor(ctx context.Context, file *contract.File, o *Options) (Store, error) {
 	at, err := placeFor(file, o)
 	if err != nil {
 		return nil, err

@@ -103,6 +103,7 @@ type DB struct {
 	queue    *queue
 	reserve  reserve
 	recovery error
+	restored *pawl.Restore
 
 	writer       *writer
 	checkpointer *checkpointer
@@ -220,18 +221,28 @@ const (
 	insertWitness = `INSERT INTO store (one, id, filesystem, inode) VALUES (1, ?1, ?2, ?3) ON CONFLICT DO NOTHING`
 	selectWitness = `SELECT filesystem, inode FROM store`
 	updateWitness = `UPDATE store SET filesystem = ?1, inode = ?2`
+	selectRestore = `SELECT copied, at, until, who FROM restores ORDER BY at DESC LIMIT 1`
+	insertRestore = `INSERT INTO restores (copied, at, until, who) VALUES (?1, ?2, ?3, ?4)`
 )
 
 // confirmation is the write of Confirm.
 type confirmation struct {
 	header
 	filesystem, inode int64
+	restore           *pawl.Restore
 }
 
-// Confirm records that this file is the one that lives.
-func (db *DB) Confirm(ctx context.Context) error {
-	x := &confirmation{}
-	var err error
+// Restored is the last restore that Confirm recorded before the store was opened; nil where
+// there was none. An executor has to know of it.
+func (db *DB) Restored() *pawl.Restore { return db.restored }
+
+// Confirm records that this file is the one that lives, and since when.
+func (db *DB) Confirm(ctx context.Context, r *pawl.Restore) error {
+	err := r.Validate()
+	if err != nil {
+		return fmt.Errorf("sqlite: confirm: %w", err)
+	}
+	x := &confirmation{restore: r}
 	if x.filesystem, x.inode, err = identify(db.path); err != nil {
 		return fmt.Errorf("sqlite: confirm: %w", err)
 	}
@@ -242,6 +253,14 @@ func (x *confirmation) apply(w *writer) error {
 	p := params{s: w.stmt.confirm}
 	p.int(x.filesystem)
 	p.int(x.inode)
+	if _, err := p.exec(); err != nil {
+		return err
+	}
+	p = params{s: w.stmt.insertRestore}
+	p.int(micros(x.restore.Copied))
+	p.int(micros(x.restore.At))
+	p.int(micros(x.restore.Until))
+	p.text(x.restore.By)
 	_, err := p.exec()
 	return err
 }

@@ -338,6 +338,9 @@ func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 	if first, err := p.exec(); first || err != nil {
 		return err
 	}
+	if err := db.readRestore(c); err != nil {
+		return err
+	}
 	q, _, err := c.Prepare(selectWitness)
 	if err != nil {
 		return err
@@ -353,4 +356,19 @@ func (db *DB) witness(c *sqlite3.Conn, walGone bool) error {
 		db.recovery = fmt.Errorf("sqlite: %s-wal: %w", db.path, ErrWALMissing)
 	}
 	return q.Err()
+}
+
+// readRestore reads the last restore that was recorded.
+func (db *DB) readRestore(c *sqlite3.Conn) error {
+	s, _, err := c.Prepare(selectRestore)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if s.Step() {
+		db.restored = &pawl.Restore{
+			Copied: instant(s.ColumnInt64(0)), At: instant(s.ColumnInt64(1)), Until: instant(s.ColumnInt64(2)), By: s.ColumnText(3),
+		}
+	}
+	return s.Err()
 }

@@ -197,7 +197,7 @@ func TestCopies(t *testing.T) {
 		t.Errorf("copy: got %v, want %v", err, ErrOtherFile)
 	}
 	kept(t, db, ops)
-	if err := db.Confirm(t.Context()); err != nil {
+	if err := db.Confirm(t.Context(), &pawl.Restore{At: time.Now(), Until: time.Now(), By: "ana"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

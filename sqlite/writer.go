@@ -51,7 +51,7 @@ type statements struct {
 
 	insertLane, insertIntent, deleteIntent, insertState, insertChange, insertContract *sqlite3.Stmt
 
-	updateState, claim, refuse, aside, lease, confirm *sqlite3.Stmt
+	updateState, claim, refuse, aside, lease, confirm, insertRestore *sqlite3.Stmt
 
 	run, insertRun, updateRun *sqlite3.Stmt
 }
@@ -101,6 +101,7 @@ func newWriter(db *DB) (_ *writer, err error) {
 		updateAside:       &w.stmt.aside,
 		updateLease:       &w.stmt.lease,
 		updateWitness:     &w.stmt.confirm,
+		insertRestore:     &w.stmt.insertRestore,
 		selectRun:         &w.stmt.run,
 		insertRun:         &w.stmt.insertRun,
 		updateRun:         &w.stmt.updateRun,
