@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -141,7 +142,7 @@ func Operations(t testing.TB, config string) []Operation {
 }
 
 // Wrap is the command line of `pawl wrap` around a command.
-func Wrap(t testing.TB, config string, command []string) []string {
+func Wrap(t testing.TB, config string, command []string, more ...string) []string {
 	t.Helper()
-	return append([]string{Binary(t), "wrap", "-c", config, "--"}, command...)
+	return slices.Concat([]string{Binary(t), "wrap", "-c", config}, more, []string{"--"}, command)
 }

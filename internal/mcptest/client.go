@@ -52,6 +52,13 @@ func (r *Result) Text() string {
 	return text
 }
 
+func (r *Result) String() string {
+	if r == nil {
+		return "no result"
+	}
+	return fmt.Sprintf("%q (isError %v)", r.Text(), r.IsError)
+}
+
 // ErrRefused is an answer that is a JSON-RPC error.
 var ErrRefused = errors.New("refused")
 
