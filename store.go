@@ -51,6 +51,10 @@ type Store interface {
 	// Find lists operations, newest first.
 	Find(ctx context.Context, q Query) ([]*Operation, error)
 
+	// Tally sums up the open operations of every tenant, for operators, without reading each:
+	// one Tally for each tool, status and whether a person is asked.
+	Tally(ctx context.Context) ([]Tally, error)
+
 	// Now is the store's clock. Leases, quiescence and retention count by it.
 	Now(ctx context.Context) (time.Time, error)
 
@@ -142,6 +146,23 @@ type Query struct {
 	Before ID
 	// Limit is at most 1000; 0 means 50.
 	Limit int
+}
+
+// Tally sums up open operations of one tool that have one status.
+type Tally struct {
+	Tool   string
+	Status Status
+	// Review: a person is asked about them.
+	Review bool
+	Count  int
+	// Unheld counts those whose lease has ended, or that nobody holds.
+	Unheld int
+	// Due is the earliest time at which one may be claimed; zero where none ever may.
+	Due time.Time
+	// Asked is since when a person has been asked about the one that waits longest.
+	Asked time.Time
+	// Oldest is the one begun first. A row that fails its check is as Find shows it.
+	Oldest *Operation
 }
 
 // Errors of a Store, for errors.Is.

@@ -217,6 +217,7 @@ func planCases(t *testing.T, s *DB, open []*pawl.Operation) []planCase {
 	id.name("")
 	cases = append(cases,
 		planCase{"standing", pinned, ask(s.sql.standing, standingFields, b.standingParams()), "intents_identity", 80},
+		planCase{"tally", pinned, tallyOf(s.opts.Schema, soon), "states_due", 600},
 		planCase{"operation", pinned, ask(s.sql.operation, []field{{"", kindUUID}, {"", kindText}}, id), "intents_pkey", 40},
 	)
 	return cases

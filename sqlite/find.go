@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -34,11 +33,7 @@ func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error)
 	}
 	ops := make([]*pawl.Operation, len(rows))
 	for i, r := range rows {
-		ops[i], err = db.operation(ctx, r)
-		if errors.Is(err, pawl.ErrCorrupt) && db.failure() == nil {
-			db.opts.OnCorrupt(r.id, fmt.Errorf("find: %w", err))
-			ops[i] = r.refused()
-		} else if err != nil {
+		if ops[i], err = db.shown(ctx, "find", r); err != nil {
 			return nil, err
 		}
 	}

@@ -40,6 +40,13 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	}
+	for _, sql := range []string{selectTally, selectNumbered} {
+		for _, step := range plan(t, db, sql) {
+			if strings.HasPrefix(step, "SCAN") && step != "SCAN s USING INDEX states_due" {
+				t.Errorf("%s: got %q, want the open operations alone", sql, step)
+			}
+		}
+	}
 	for _, q := range []struct {
 		name  string
 		query pawl.Query

@@ -79,6 +79,7 @@ type Faults struct {
 	// GetRun is asked by GetRun, and by FindRuns with "".
 	GetRun func(run string) error
 	Now    func() error
+	Tally  func() error
 }
 
 // SetFaults replaces the faults.
