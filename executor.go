@@ -199,13 +199,19 @@ func (e *Executor) Contracts() []Contract {
 // answer settles the record.
 func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
 	ctx = WithTrace(ctx, call.Trace)
-	if !e.watched {
+	if len(e.opts.Observers) == 0 {
 		env, _, err := e.do(ctx, &call)
 		return env, err
 	}
+	from := time.Now()
 	w := &Work{Kind: WorkCall, Call: &call}
 	ctx, over := e.began(ctx, w)
 	env, op, err := e.do(ctx, &call)
+	e.observe(func(o *Observer) {
+		if o.Answered != nil {
+			o.Answered(ctx, &call, &env, time.Since(from))
+		}
+	})
 	w.Envelope, w.Operation, w.Err = &env, op, err
 	over()
 	return env, err

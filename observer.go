@@ -1,6 +1,9 @@
 package pawl
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Observer is told what the executor does. Any function may be nil. Functions are
 // called on the executor's goroutines and must return quickly and never call back into
@@ -8,6 +11,8 @@ import "context"
 type Observer struct {
 	// Changed: one transition was written.
 	Changed func(ctx context.Context, op *Operation, entry *Entry)
+	// Answered: a call got its envelope, took after it was made.
+	Answered func(ctx context.Context, call *Call, env *Envelope, took time.Duration)
 	// Refused: a call was answered without an operation of its own.
 	Refused func(ctx context.Context, call *Call, env *Envelope)
 	// Replayed: a call was answered from an earlier operation's record.

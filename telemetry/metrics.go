@@ -24,9 +24,10 @@ type Metrics struct {
 
 	begun, settled, unknown, unknownSettled, refused, suppressed *prometheus.CounterVec
 	attempts, probes, fences, resends, reviews, decisions        *prometheus.CounterVec
-	alarms, failures                                             *prometheus.CounterVec
-	attemptTime, outcomeTime                                     *prometheus.HistogramVec
+	alarms, failures, calls                                      *prometheus.CounterVec
+	attemptTime, outcomeTime, callTime                           *prometheus.HistogramVec
 	timeout                                                      *prometheus.GaugeVec
+	swept                                                        prometheus.Gauge
 
 	mu    sync.Mutex
 	tools []string
@@ -45,6 +46,7 @@ func New() *Metrics {
 		m.registry.MustRegister(h)
 		return h
 	}
+	m.calls = counter("calls_total", "Calls, by the status that they were answered with and by what was done for them: executed, replayed, attached or refused.", "tool", "status", "action")
 	m.begun = counter("operations_begun_total", "Operations whose intent was recorded.", "tool")
 	m.settled = counter("operations_settled_total", "Operations that were settled, by status and by what settled them.", "tool", "status", "by")
 	m.unknown = counter("unknown_total", "Operations that became UNKNOWN, by reason.", "tool", "reason")
@@ -63,6 +65,10 @@ func New() *Metrics {
 		[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30}, "tool")
 	m.outcomeTime = histogram("outcome_duration_seconds", "Time from the intent of an operation to its settlement, by what settled it.",
 		[]float64{.01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600}, "tool", "by")
+	m.callTime = histogram("call_duration_seconds", "Time from a call to its envelope, by the status in it.",
+		[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "tool", "status")
+	m.swept = prometheus.NewGauge(prometheus.GaugeOpts{Name: "pawl_sweeper_last_run_timestamp_seconds", Help: "When this process last looked for operations that are due and took all of them; 0 if it never did."})
+	m.registry.MustRegister(m.swept)
 	m.timeout = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pawl_tool_timeout_seconds", Help: "Longest wait for the answer of a tool, from its contract."}, []string{"tool"})
 	m.registry.MustRegister(m.timeout)
 	return m
@@ -99,6 +105,12 @@ func (m *Metrics) tool(name string) string {
 func (m *Metrics) Observer() *pawl.Observer {
 	return &pawl.Observer{
 		Changed: m.changed,
+		Answered: func(_ context.Context, call *pawl.Call, env *pawl.Envelope, took time.Duration) {
+			tool := m.tool(call.Tool)
+			m.calls.WithLabelValues(tool, string(env.Status), string(env.ActionTaken)).Inc()
+			m.callTime.WithLabelValues(tool, string(env.Status)).Observe(took.Seconds())
+		},
+		Swept: func(context.Context) { m.swept.SetToCurrentTime() },
 		Refused: func(_ context.Context, call *pawl.Call, env *pawl.Envelope) {
 			m.refused.WithLabelValues(m.tool(call.Tool), string(env.Reason)).Inc()
 		},
