@@ -52,8 +52,7 @@ func judge(t *Tool, prefix int, trust bool) judged {
 		return judged{pawl.Unsafe, against}
 	}
 	var reasons []string
-	if said == "" && len(name) > 0 && looks(first(t.Description)) && slices.ContainsFunc(name, looks) {
-		i := slices.IndexFunc(name, looks)
+	if i := viewIn(name); said == "" && i >= 0 && looks(first(t.Description)) {
 		said = fmt.Sprintf("its name has the word %q and its description begins with %q", name[i], first(t.Description))
 	}
 	if said == "" && t.Operation != nil {
@@ -73,6 +72,18 @@ func judge(t *Tool, prefix int, trust bool) judged {
 		return judged{pawl.Unsafe, []string{reason}}
 	}
 	return judged{pawl.Read, append(reasons, "nothing that is known of it speaks of a change")}
+}
+
+// viewIn is the place of a word in a name that, with a description that agrees, says that
+// the tool looks; -1 where there is none.
+func viewIn(name []string) int {
+	if i := slices.IndexFunc(name, looks); i >= 0 || len(name) == 0 {
+		return i
+	}
+	if last := len(name) - 1; views[name[last]] {
+		return last
+	}
+	return -1
 }
 
 // nameSays returns what a name says for a read, if it begins with a verb of looking, and
@@ -130,7 +141,7 @@ func parameterSays(p *Parameter, object func(string, ...any)) {
 		object("its argument %s is a program to run", p.Name)
 	case output[joined]:
 		object("its argument %s names a place to write to", p.Name)
-	case p.Type == "boolean" && (writing[name[0]] || effecting[name[0]]):
+	case p.Type == "boolean" && (writing[name[0]] || demands[name[0]]):
 		object("its argument %s asks for a change", p.Name)
 	}
 }

@@ -10,12 +10,8 @@ import (
 
 // Options of New. Nil and zero fields mean the defaults.
 type Options struct {
-	// Upstream is the name of the server in the file; default "server". Tools are named
-	// after it: upstream/tool.
-	Upstream string
-	// Command starts the server, URL is where it is reached; at most one of them.
-	Command []string
-	URL     string
+	// Server is whose tools they are.
+	Server Server
 	// From says in the file's head what it was drafted from.
 	From string
 	// TrustHints counts the server's hint that a tool only reads.
@@ -91,12 +87,13 @@ func New(tools []Tool, o *Options) (*Draft, error) {
 	if o != nil {
 		d.options = *o
 	}
-	if d.Upstream = d.options.Upstream; d.Upstream == "" {
-		d.Upstream = "server"
+	if d.options.Server.Name == "" {
+		d.options.Server.Name = "server"
 	}
-	if !upstreamName(d.Upstream) {
-		return nil, fmt.Errorf("%q is no name for an upstream: letters, digits, '_' and '-', at most 64", shorten(d.Upstream))
+	if err := d.options.Server.check(); err != nil {
+		return nil, err
 	}
+	d.Upstream = d.options.Server.Name
 	tools = slices.Clone(tools)
 	slices.SortFunc(tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	prefix := commonPrefix(tools)
@@ -116,11 +113,6 @@ func New(tools []Tool, o *Options) (*Draft, error) {
 		}
 	}
 	return d, nil
-}
-
-// upstreamName reports whether a name may stand before a tool's.
-func upstreamName(name string) bool {
-	return len(name) <= 64 && name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !plain(r) || r == '/' || r == '.' })
 }
 
 // drafted is a tool and its class.

@@ -32,7 +32,7 @@ func shop(t *testing.T) []draft.Tool {
 func drafted(t *testing.T, tools []draft.Tool, o *draft.Options) *draft.Draft {
 	t.Helper()
 	if o == nil {
-		o = &draft.Options{Upstream: "shop"}
+		o = &draft.Options{Server: draft.Server{Name: "shop"}}
 	}
 	d, err := draft.New(tools, o)
 	if err != nil {
@@ -43,7 +43,7 @@ func drafted(t *testing.T, tools []draft.Tool, o *draft.Options) *draft.Draft {
 
 func TestDraftOfAShop(t *testing.T) {
 	t.Parallel()
-	d := drafted(t, shop(t), &draft.Options{Upstream: "shop", Command: []string{"npx", "-y", "@example/shop-mcp"}, From: "shop.tools.json"})
+	d := drafted(t, shop(t), &draft.Options{Server: draft.Server{Name: "shop", Command: []string{"npx", "-y", "@example/shop-mcp"}}, From: "shop.tools.json"})
 	got := d.YAML()
 	if *update {
 		if err := os.WriteFile("testdata/shop.yaml", got, 0o644); err != nil {
@@ -86,6 +86,8 @@ func TestClasses(t *testing.T) {
 		{tool{Name: "orders.search", Description: "Tools for searching orders."}, false, pawl.Read},
 		{tool{Name: "order_read", Description: "Set whether an order counts as read."}, false, pawl.Unsafe},
 		{tool{Name: "message_read"}, false, pawl.Unsafe},
+		{tool{Name: "status", Description: "Show what is going on."}, false, pawl.Read},
+		{tool{Name: "log", Description: "A line for the log."}, false, pawl.Unsafe},
 		{tool{Name: "orders"}, false, pawl.Unsafe},
 		{tool{Name: "get_or_create_user"}, false, pawl.Unsafe},
 		{tool{Name: "fetch_and_ack"}, false, pawl.Unsafe},
@@ -145,12 +147,12 @@ func TestAServersOwnPrefixIsNoWordOfTheName(t *testing.T) {
 func TestNamesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, upstream := range []string{"a/b", "a b", "ä", "a.b", string(make([]byte, 65))} {
-		if _, err := draft.New(nil, &draft.Options{Upstream: upstream}); err == nil {
+		if _, err := draft.New(nil, &draft.Options{Server: draft.Server{Name: upstream}}); err == nil {
 			t.Errorf("upstream %q: got no error", upstream)
 		}
 	}
 	long := draft.Tool{Name: "get_" + string(bytes.Repeat([]byte("x"), 120))}
-	if _, err := draft.New([]draft.Tool{long}, &draft.Options{Upstream: "server-name"}); err == nil {
+	if _, err := draft.New([]draft.Tool{long}, &draft.Options{Server: draft.Server{Name: "server-name"}}); err == nil {
 		t.Error("a name of more than 128 characters: got no error")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/contract/draft"
 )
 
@@ -120,6 +121,30 @@ func TestNoWritingToolIsDraftedAsRead(t *testing.T) {
 		}
 		if trusting := measure(t, s.name, tools, &draft.Options{TrustHints: true}); len(trusting.wrong) > 0 {
 			t.Errorf("%s with trusted hints: drafted as read although the server says that they write: %v", s.name, trusting.wrong)
+		}
+	}
+}
+
+// TestDraftsLoad: a draft is a file that can be used as it is, and lint warns of each tool.
+func TestDraftsLoad(t *testing.T) {
+	t.Parallel()
+	lists := append(slices.Clone(servers), struct{ name, pattern string }{"retail", "tau-bench-v1/retail/tools.json"})
+	for _, s := range lists {
+		d := drafted(t, corpus(t, s.pattern), nil)
+		f, err := contract.Parse("pawl.yaml", d.YAML(), nil)
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+			continue
+		}
+		defer f.Close()
+		flagged := 0
+		for _, finding := range contract.Lint(f) {
+			if finding.Code == "draft" {
+				flagged++
+			}
+		}
+		if flagged != len(d.Tools) {
+			t.Errorf("%s: lint flags %d of %d drafts", s.name, flagged, len(d.Tools))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/contract/draft"
 )
 
@@ -65,10 +66,14 @@ func FuzzReadTools(f *testing.F) {
 			}
 			return
 		}
-		d, err := draft.New(tools, &draft.Options{Upstream: "x", Command: []string{"server", "--flag: #"}})
+		d, err := draft.New(tools, &draft.Options{Server: draft.Server{Name: "x", Command: []string{"server", "--flag: #"}}})
 		if err != nil {
 			return
 		}
-		_ = d.YAML()
+		f, err := contract.Parse("pawl.yaml", d.YAML(), nil)
+		if err != nil {
+			t.Fatalf("the draft does not load: %v\n%s", err, d.YAML())
+		}
+		f.Close()
 	})
 }

@@ -57,6 +57,13 @@ var (
 	output = words(`destination dest outfile output_file output_path outputfile outputpath save_path
 		savepath save_to saveto target_path targetpath`)
 
+	// views are nouns that a whole name, or its last word, may be of a tool that looks, where
+	// its description begins with a verb of looking.
+	views = words(`blame history info log reflog stats status tree version`)
+
+	// demands are verbs that ask for a change in the name of a switch, beside those of writing.
+	demands = words(`apply commit consume lock mark notify register store`)
+
 	negation = words(`cannot doesn't don't never no not won't without`)
 	modal    = words(`also and automatically can may might must optionally or shall should then will`)
 	// following are words before which a word that could be a verb is a noun.

@@ -22,8 +22,7 @@ func (d *Draft) YAML() []byte {
 	w.line("version: 1")
 	w.line("")
 	w.line("upstreams:")
-	w.line("  " + scalar(d.Upstream) + ":")
-	d.upstream(w)
+	d.options.Server.write(w)
 	w.line("")
 	w.line("tools:")
 	for i := range d.Tools {
@@ -33,25 +32,6 @@ func (d *Draft) YAML() []byte {
 		d.tool(w, &d.Tools[i])
 	}
 	return []byte(w.b.String())
-}
-
-func (d *Draft) upstream(w *writer) {
-	switch {
-	case d.options.URL != "":
-		w.line("    url: " + scalar(d.options.URL))
-		w.line("    mcp: {}")
-	case len(d.options.Command) > 0:
-		parts := make([]string, len(d.options.Command))
-		for i, p := range d.options.Command {
-			parts[i] = scalar(p)
-		}
-		w.line("    mcp:")
-		w.line("      command: [" + strings.Join(parts, ", ") + "]")
-	default:
-		w.comment("    ", "confirm: the command that starts the server is not known.")
-		w.line("    mcp:")
-		w.line("      command: [" + scalar(d.Upstream) + "]")
-	}
 }
 
 func (d *Draft) tool(w *writer, e *Entry) {

@@ -40,7 +40,7 @@ var rules = []rule{
 		".", "evidence", "contract", "sqlite", "postgres", "gateway", "api", "passthrough", "console",
 		"telemetry", "notify", "receiver", "sandbox", "internal",
 	}, "the one place that wires everything, except what is for tests"},
-	{"cmd/pawl", []string{".", "server", "contract", "sandbox", "sqlite", "postgres", "receiver", "internal"}, "subcommands hold no logic: they call what is below"},
+	{"cmd/pawl", []string{".", "server", "contract", "gateway", "sandbox", "sqlite", "postgres", "receiver", "internal"}, "subcommands hold no logic: they call what is below"},
 	{"examples", []string{
 		".", "evidence", "contract", "sqlite", "postgres", "gateway", "receiver", "sandbox", "telemetry", "notify",
 	}, "an example imports what a user would"},
