@@ -34,13 +34,24 @@ type Answer struct {
 	Era wire.Era
 }
 
-// Call makes one request and returns its answer. The error is ErrUnsent or ErrLost where
+// Call makes one request and returns its answer. It is for what has no effect: where a server
+// has forgotten the session the request is made in a new one. The error is ErrUnsent or ErrLost where
 // there is none, and wraps the context's where that has ended. When ctx ends the request
 // is cancelled at the server.
 func (u *Upstream) Call(ctx context.Context, r *Request) (*Answer, error) {
+	a, forgotten, err := u.try(ctx, r)
+	if forgotten {
+		a, _, err = u.try(ctx, r)
+	}
+	return a, err
+}
+
+// try makes the request in one session. Forgotten reports whether the server answered that
+// it does not know the session any more, for which the protocol asks for a new one.
+func (u *Upstream) try(ctx context.Context, r *Request) (a *Answer, forgotten bool, err error) {
 	s, err := u.acquire(ctx, r.Client)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer u.release(s)
 	var header http.Header
@@ -55,7 +66,8 @@ func (u *Upstream) Call(ctx context.Context, r *Request) (*Answer, error) {
 		caller = nil
 	}
 	o := k.run(&exchange{method: r.Method, header: header}, r.Params, caller)
-	return o.answer(s)
+	a, err = o.answer(s)
+	return a, o.response == nil && o.facts.Code == http.StatusNotFound && !s.alive(), err
 }
 
 func (o *outcome) answer(s *session) (*Answer, error) {
