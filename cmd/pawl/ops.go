@@ -15,7 +15,7 @@ func newOps() *cobra.Command {
 		Short:   "Look at operations",
 		Example: "  pawl ops list --review",
 	}
-	c.AddCommand(newOpsList(), newOpsShow())
+	c.AddCommand(newOpsList(), newOpsShow(), newOpsExport())
 	return c
 }
 
