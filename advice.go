@@ -20,6 +20,8 @@ var adviceTable = []advice{
 	{Succeeded, ReasonDoneElsewhere, false, NewStep, "The same thing was already done at an earlier step of this run. Nothing was sent now. If it is really wanted once more, the user or the host application must say so and give it a new step."},
 	{Succeeded, ReasonNotYours, false, Stop, "The same thing was already done for someone else here. Nothing was sent now, and its result is not shown."},
 
+	{Succeeded, ReasonRunAborted, false, Stop, "It was done, and then the run it belongs to was called off: it is being undone where that is possible. Do not rely on its result and do not call the tool again."},
+
 	{Pending, ReasonNone, false, Wait, "It is under way. Wait and ask for its status. Do not call the tool again and do not say that it is done or that it failed."},
 	{Prepared, ReasonNone, false, Wait, "It is recorded and waits for a decision. Nothing was sent yet. Do not say that it is done."},
 	{Prepared, ReasonApprovalNeeded, false, Wait, "It needs a person's yes before it is sent. Nothing was sent yet. Say that it waits for approval. Do not say that it is done, do not call the tool again in other words; ask for its status later."},
@@ -42,6 +44,10 @@ var adviceTable = []advice{
 	{FailedNoEffect, ReasonAbsent, true, CallAgain, "It did not happen: the provider shows no trace of it and the request can no longer arrive. The same call may be made again."},
 	{FailedNoEffect, ReasonFenced, true, CallAgain, "It did not happen: it was called off at the provider before it took place. The same call may be made again."},
 	{FailedNoEffect, ReasonPerson, true, CallAgain, "It did not happen; a person confirmed it at the provider. The same call may be made again if it is still wanted."},
+
+	{FailedNoEffect, ReasonRunAborted, false, Stop, "This run was called off, so nothing was sent and nothing of it will be. What it had done is being undone. Do not call this or another tool for the same purpose; tell the user."},
+	{FailedNoEffect, ReasonNotInPlan, false, Stop, "This run has a plan, and the call is no step of it, so nothing was sent. Keep to the plan. If something else is wanted, tell the user."},
+	{FailedNoEffect, ReasonPlanOrder, false, AskUser, "An earlier step of the plan has not had its effect, so nothing was sent. Do not go on with later steps. Tell the user, or wait until the earlier step is settled."},
 
 	{FailedNoEffect, ReasonNotApproved, false, AskUser, "It did not happen: a person said no. Tell the user. Do not try to get around it with other words."},
 	{FailedNoEffect, ReasonWithdrawn, false, AskUser, "It did not happen: it was withdrawn before it was sent. Tell the user."},

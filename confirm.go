@@ -243,6 +243,9 @@ func (t *turn) sendApproved(op *Operation) (*Envelope, error) {
 
 // firstPermit gives an approved operation its first permit.
 func (e *Executor) firstPermit(ctx context.Context, op *Operation, tool *Tool) (*Operation, error) {
+	if err := e.barred(ctx, op, EventPermit); err != nil {
+		return op, err
+	}
 	now := e.now(ctx)
 	ev := &Event{
 		Kind: EventPermit, At: now, By: "worker " + e.opts.Worker, Token: op.Token, NewToken: newToken(), Lease: now.Add(e.opts.Lease), Contract: tool.hash,
@@ -261,6 +264,10 @@ func (f *flight) takeApproved(ctx context.Context, op *Operation) bool {
 	f.end = f.deadline.Add(-f.e.opts.Reserve)
 	if op.ContractHash != f.tool.hash {
 		return f.event(&Event{Kind: EventLapse, Contract: f.tool.hash})
+	}
+	if err := f.e.barred(ctx, op, EventPermit); err != nil {
+		f.e.failed(ctx, "send what was approved", err, op)
+		return false
 	}
 	if !f.event(&Event{Kind: EventPermit, Contract: f.tool.hash}) {
 		return false

@@ -86,6 +86,11 @@ type Contract struct {
 	Watch   *WatchTerms   `json:"watch,omitempty"`
 	// Irreversible: no compensation exists.
 	Irreversible bool `json:"irreversible,omitempty"`
+	// Compensation is nil where none is declared.
+	Compensation *CompensationTerms `json:"compensation,omitempty"`
+	// Corrective says what people can do about an effect that cannot be undone, such as "send
+	// a correction e-mail".
+	Corrective string `json:"corrective,omitempty"`
 	// Effect is the text of the effect for people, such as "refund of 49.90 EUR on order
 	// A-1182", with {field} standing for canonical identity fields and scalar arguments.
 	Effect string `json:"effect,omitempty"`
@@ -287,6 +292,7 @@ func (c Contract) Validate() error {
 		checkTerm(bad, "fence.tombstone", f.Tombstone)
 	}
 	d.validateConfirm(bad)
+	d.validateCompensation(bad)
 	names, folded := map[string]bool{}, map[string]bool{}
 	for _, f := range c.Identity {
 		fold, _ := foldKey(f.Name)

@@ -29,13 +29,15 @@ const (
 	ChoiceReject Choice = "reject"
 	// ChoiceWithdraw ends what is PREPARED: who asked for it does not want it any more.
 	ChoiceWithdraw Choice = "withdraw"
+	// ChoiceCompensate orders that a confirmed effect is undone.
+	ChoiceCompensate Choice = "compensate"
 	// ChoiceNote adds a remark to the record and changes nothing else.
 	ChoiceNote Choice = "note"
 )
 
 // Choices lists every choice, in the order in which people are offered them.
 var Choices = []Choice{
-	ChoiceApprove, ChoiceReject, ChoiceWithdraw, ChoiceHappened, ChoiceDidNotHappen, ChoiceResend, ChoiceFence, ChoiceNote,
+	ChoiceApprove, ChoiceReject, ChoiceWithdraw, ChoiceHappened, ChoiceDidNotHappen, ChoiceResend, ChoiceFence, ChoiceCompensate, ChoiceNote,
 }
 
 // MaxDecision is the number of bytes that each text of a Decision may have.
@@ -178,6 +180,8 @@ func (s *stepper) decide() error {
 		return s.learn(d)
 	case ChoiceResend, ChoiceFence:
 		return s.order(d)
+	case ChoiceCompensate:
+		return s.orderUndo()
 	case ChoiceApprove:
 		s.keepLease = true
 		return s.approve(d)

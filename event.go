@@ -22,6 +22,10 @@ const (
 	EventRestore  EventKind = "restore"   // the store is a copy: permits may be missing
 	EventDecide   EventKind = "decide"    // a named person decided
 	EventQuiet    EventKind = "quiet"     // no further copy of a convergent request can land
+
+	EventAbort       EventKind = "abort"       // the run was called off
+	EventCompensated EventKind = "compensated" // another operation has undone this one
+	EventNotUndone   EventKind = "not_undone"  // an order to undo it came to nothing
 )
 
 // Event is one thing that happened to an operation, as Step takes it.
@@ -53,6 +57,8 @@ type Event struct {
 	Contract string
 	// Restore is what EventRestore rests on.
 	Restore *Restore
+	// UndoneBy is the compensation that EventCompensated speaks of.
+	UndoneBy ID
 	// Before is what EventSnapshot read.
 	Before []byte
 	// Reason is why EventReview asks a person, or why EventGiveBack returns the permit:

@@ -34,6 +34,9 @@ type Options struct {
 	SweepEvery time.Duration
 	// SweepBatch is how many operations the sweeper works on at once; default 16.
 	SweepBatch int
+	// PlanWarns: a plan with an irreversible step before one that may still fail is kept with
+	// a warning; otherwise it is refused.
+	PlanWarns bool
 	// MaxOpen bounds the calls that are open in this process, reads included; default 4096.
 	MaxOpen int
 	// Restore is what is known of a store that is a copy; nil where it is none.
@@ -159,6 +162,7 @@ func lacks(t *Tool) string {
 	_, fences := t.Port.(Fencer)
 	_, reads := t.Port.(Snapshotter)
 	_, confirms := t.Port.(Confirmer)
+	_, undoes := t.Port.(Compensator)
 	switch {
 	case t.Contract.Probe != nil && !probes:
 		return "probe"
@@ -168,6 +172,8 @@ func lacks(t *Tool) string {
 		return "snapshot"
 	case t.Contract.Confirm != nil && !t.Contract.Confirm.Always && !confirms:
 		return "confirmation"
+	case t.Contract.Compensation != nil && !undoes:
+		return "compensation"
 	default:
 		return ""
 	}

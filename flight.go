@@ -291,6 +291,8 @@ func (f *flight) settled(op *Operation) bool {
 	now := f.e.now(f.ctx)
 	m := Next(op, now)
 	switch {
+	case m.Kind == MoveUndo && !m.At.After(now) && !op.Lease.IsZero():
+		return f.undo(op)
 	case m.Kind == MoveQuiet && !m.At.After(now):
 		return f.event(&Event{Kind: EventQuiet})
 	case !op.Lease.IsZero():

@@ -20,8 +20,9 @@ func (f *flight) send(ctx context.Context) bool {
 	now := f.e.now(f.ctx)
 	late := !f.end.IsZero() && permit.Kind != AttemptResend && time.Until(f.end) < c.MinTime && holds(deadlineBeforeSend)
 	lapsing := (op.Lease.Sub(now) < f.e.opts.Lease/4 || now.Sub(permit.Permit) > c.Pause/2) && holds(leaseBeforeWrite)
-	if late || lapsing || f.stopped() {
-		return f.event(&Event{Kind: EventGiveBack, Attempt: n, Note: giveBackNote(late, lapsing)})
+	off := !op.Aborted.IsZero() && permit.Kind != AttemptResend && holds(abortStopsSteps)
+	if late || lapsing || off || f.stopped() {
+		return f.event(&Event{Kind: EventGiveBack, Attempt: n, Note: giveBackNote(late, lapsing, off)})
 	}
 	wait := c.Timeout
 	if !f.end.IsZero() && time.Until(f.end) < wait && permit.Kind != AttemptResend {
@@ -41,8 +42,10 @@ func (f *flight) send(ctx context.Context) bool {
 	return true
 }
 
-func giveBackNote(late, lapsing bool) string {
+func giveBackNote(late, lapsing, off bool) string {
 	switch {
+	case off:
+		return "the run was called off"
 	case late:
 		return "too little time left in the turn"
 	case lapsing:

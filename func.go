@@ -60,6 +60,8 @@ type FuncOptions struct {
 	Snapshot func(ctx context.Context, inv *Invocation) (json.RawMessage, error)
 	// Confirm says whether a call needs a yes before it is sent; an error means that it does.
 	Confirm func(inv *Invocation) (bool, error)
+	// Compensation gives the arguments of the call that undoes op, as Compensator has it.
+	Compensation func(op *Operation) (json.RawMessage, error)
 	// Ref picks the provider's id of the effect out of the result.
 	Ref func(result json.RawMessage) string
 }
@@ -148,6 +150,11 @@ func (p *funcPort) Snapshot(ctx context.Context, inv *Invocation) (json.RawMessa
 }
 
 func (p *funcPort) Confirm(inv *Invocation) (bool, error) { return p.options.Confirm(inv) }
+
+// Compensation makes the port a Compensator.
+func (p *funcPort) Compensation(op *Operation) (json.RawMessage, error) {
+	return p.options.Compensation(op)
+}
 
 // lacks names a declared part that the function was not given.
 func (p *funcPort) lacks(c *Contract) string {

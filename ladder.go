@@ -12,6 +12,7 @@ const (
 	MoveFence  MoveKind = "fence"  // make absence final
 	MoveReview MoveKind = "review" // ask a person
 	MoveQuiet  MoveKind = "quiet"  // let go of the subject
+	MoveUndo   MoveKind = "undo"   // compensate what succeeded
 	MovePermit MoveKind = "permit" // send what was approved
 	MoveLapse  MoveKind = "lapse"  // nobody said yes in time
 )
@@ -51,6 +52,8 @@ func Next(op *Operation, now time.Time) Move {
 	switch {
 	case wantsResult(&op.State) && op.Contract.Probe != nil && op.Probes.Count < maxResultProbes:
 		return Move{Kind: MoveProbe, At: op.nextProbe(fastCap)}
+	case op.Status == Succeeded && op.Order == ChoiceCompensate:
+		return Move{Kind: MoveUndo, At: later(op.Updated, op.undoableFrom())}
 	case !op.Quiet.IsZero():
 		return Move{Kind: MoveQuiet, At: op.Quiet.Add(time.Millisecond)}
 	case op.Status == Prepared && op.Approval != nil:
@@ -166,6 +169,9 @@ func (op *Operation) sendBarred(now time.Time) string {
 	if op.presumed() && c.asks() {
 		return "nobody has said yes"
 	}
+	if !op.Aborted.IsZero() && op.notCompensable() != "" && holds(abortStopsResends) {
+		return "its run was called off, and it could not be undone"
+	}
 	first := op.Attempts[0].Permit
 	if !holds(firstPermitCounts) {
 		first = op.Attempts[len(op.Attempts)-1].Permit
@@ -256,7 +262,7 @@ func (op *Operation) out() bool {
 
 // Reopens reports whether a repeat of the call gets the next attempt under the same key.
 func (op *Operation) Reopens() bool {
-	return op.Status == FailedNoEffect &&
+	return op.Status == FailedNoEffect && (op.Aborted.IsZero() || !holds(abortStopsSteps)) &&
 		(op.Reason == ReasonNotSent || op.Reason == ReasonGivenBack || op.Reason == ReasonSnapshot || op.Reason == ReasonTransient)
 }
 

@@ -22,6 +22,8 @@ func envelopeOf(op *Operation, action ActionTaken, now time.Time) *Envelope {
 		status, reason = Unknown, ReasonOwnerLost
 	case status == Unknown && !op.Review.IsZero():
 		reason = ReasonReviewOpen
+	case !op.Aborted.IsZero() && (status == Succeeded || status == FailedNoEffect):
+		reason = ReasonRunAborted
 	case op.Reopens() && len(op.Attempts) >= op.Contract.MaxAttempts:
 		reason = ReasonAttempts
 	}

@@ -7,6 +7,9 @@ import (
 
 // reopen gives the next permit of an operation that provably had no effect.
 func (e *Executor) reopen(ctx context.Context, op *Operation) (*Operation, error) {
+	if err := e.barred(ctx, op, EventRetry); err != nil {
+		return op, err
+	}
 	now := e.now(ctx)
 	ev := &Event{Kind: EventRetry, At: now, By: "worker " + e.opts.Worker, Token: op.Token, NewToken: newToken(), Lease: now.Add(e.opts.Lease)}
 	fresh, err := e.apply(ctx, op, ev)

@@ -47,5 +47,4 @@ const (
 	twoPersonsDiffer   protocolRule = "two-persons-differ"
 	decisionsCountOnce protocolRule = "decisions-count-once"
 	restoredIsDoubt    protocolRule = "restored-is-doubt"
-	abortStopsSteps    protocolRule = "abort-stops-steps"
 )

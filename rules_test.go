@@ -280,3 +280,41 @@ func TestShortTombstoneSettlesNothing(t *testing.T) { // rule 16, K08
 		}
 	}
 }
+
+// TestOnlyWhatIsConfirmedIsUndone: a compensation of what did not happen is an effect of its own.
+func TestOnlyWhatIsConfirmedIsUndone(t *testing.T) { // rule 15, K28
+	t.Parallel()
+	later := t0.Add(24 * time.Hour)
+	for _, op := range []*Operation{
+		pending(undoable()), after(pending(undoable()), answer1(1, Evidence{Class: ClassAmbiguous})),
+		after(pending(undoable()), answer1(1, Evidence{Class: ClassNotSent, Strength: P1})),
+	} {
+		if op.undoBarred(later) == "" {
+			t.Errorf("%s: got it undone, want only what is confirmed", op.Status)
+		}
+	}
+	if why := after(pending(undoable()), answer1(1, Evidence{Class: ClassSucceeded})).undoBarred(later); why != "" {
+		t.Errorf("SUCCEEDED: got %q, want it undone", why)
+	}
+}
+
+// TestOpenPermitsAreWaitedFor: what is still on its way would have its effect after it was undone.
+func TestOpenPermitsAreWaitedFor(t *testing.T) { // rule 15
+	t.Parallel()
+	found := func(at time.Duration) *Event {
+		return probed(at, ProbeResult{Outcome: Found, Match: MatchKey, Count: 1})
+	}
+	c := *copyOut().Contract
+	c.Compensation = &CompensationTerms{Tool: "reset"}
+	twice := copyOut()
+	twice.Contract = &c
+	for name, op := range map[string]*Operation{
+		"an attempt that is out":   after(pending(undoable()), ev(EventNoAnswer, time.Second, nil), found(3*time.Second)),
+		"another copy of a change": twice,
+	} {
+		safe := op.SafeAt()
+		if op.undoBarred(safe) == "" || op.undoBarred(safe.Add(time.Second)) != "" {
+			t.Errorf("%s: got %q at quiescence and %q after it, want it to wait until then", name, op.undoBarred(safe), op.undoBarred(safe.Add(time.Second)))
+		}
+	}
+}

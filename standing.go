@@ -9,6 +9,9 @@ import (
 // meet deals with an operation that stands in a call's way. It returns the envelope, or
 // nil where the call should look again.
 func (t *turn) meet(s *Standing) (*Envelope, error) {
+	if s.Run != nil {
+		return t.meetRun(s.Run)
+	}
 	op := s.Op
 	if op.Contract == nil { // a row that failed its check: only a person can tell
 		return undecided(t.effect, op.ID.String()), nil
@@ -326,7 +329,7 @@ func (t *turn) meetOpen(op *Operation) *Envelope {
 // of. Another step may have it once more if the contract or the host says so; a call
 // without a step may not.
 func (t *turn) meetDone(op *Operation) *Envelope {
-	if t.call.Step != "" && !op.Status.Open() && (t.tool.Contract.Repeat == RepeatStep || t.call.Again) {
+	if t.call.Step != "" && !op.Status.Open() && (t.tool.Contract.Repeat == RepeatStep || t.call.Again || t.isPlanned()) {
 		t.repeat = true
 		return nil
 	}

@@ -108,6 +108,10 @@ const (
 	ReasonReviewOpen     Reason = "review_open"     // only a person can find out
 	ReasonRowRefused     Reason = "row_refused"     // the stored row failed its check
 
+	ReasonRunAborted Reason = "run_aborted" // the run was called off; of a call: before it began
+	ReasonNotInPlan  Reason = "not_in_plan" // the call is no step of its run's plan
+	ReasonPlanOrder  Reason = "plan_order"  // an earlier step of the plan stands in its way
+
 	ReasonApprovalNeeded  Reason = "approval_needed"  // a person or the host must say yes first
 	ReasonLookAlike       Reason = "look_alike"       // the same, because it looks like another call
 	ReasonApproved        Reason = "approved"         // the yes is there, nothing is sent yet

@@ -55,6 +55,7 @@ func (e *Executor) sweep() {
 	h := &hands{free: e.opts.SweepBatch, most: max(1, e.opts.SweepBatch/2), busy: make(map[string]int)}
 	for {
 		e.claim(h)
+		e.claimRuns(h)
 		select {
 		case <-ticker.C:
 		case <-e.stopping:

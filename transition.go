@@ -36,6 +36,8 @@ type stepper struct {
 	permitted int
 	// duplicate: the provider shows more than one effect, which stays open for a person.
 	duplicate bool
+	// late: the operation is to be undone now, and nobody else sees to it.
+	late bool
 	// keepLease and keepReview leave alone who works on the operation, and that a person is asked.
 	keepLease, keepReview bool
 }
@@ -57,6 +59,12 @@ func (s *stepper) apply() error {
 		return s.decide()
 	case EventQuiet:
 		return s.quiet()
+	case EventAbort:
+		return s.abort()
+	case EventCompensated:
+		return s.compensated()
+	case EventNotUndone:
+		return s.notUndone()
 	case EventPermit:
 		return s.firstPermit()
 	case EventLapse:
@@ -100,9 +108,15 @@ func (s *stepper) finish() *Transition {
 	n.Version++
 	n.Updated = ev.At
 	if n.Status.Settled() && !s.keepReview {
-		n.Review, n.ReviewReason, n.Order = time.Time{}, ReasonNone, ""
+		n.Review, n.ReviewReason = time.Time{}, ReasonNone
+		if n.Status != Succeeded || n.Order != ChoiceCompensate {
+			n.Order = ""
+		}
 		if s.duplicate {
 			n.Review, n.ReviewReason = ev.At, ReasonDuplicateSeen
+		}
+		if s.late {
+			n.Order = ChoiceCompensate
 		}
 	}
 	n.Lease = ev.Lease

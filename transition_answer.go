@@ -140,6 +140,7 @@ func (s *stepper) succeed(result []byte, ref string, by SettledBy, why Reason) {
 		}
 	}
 	n.Status, n.Reason, n.SettledBy = Succeeded, why, by
+	s.undoLate()
 	if after := (Operation{Intent: s.op.Intent, State: *n}); after.copies() > 1 && holds(copiesHoldSubject) {
 		n.Quiet = after.SafeAt()
 	}

@@ -91,6 +91,8 @@ func namedStates() []struct {
 	prepared.Status, prepared.Attempts, prepared.Lease = Prepared, nil, time.Time{}
 	compensated := after(pending(keyedContract()), answer1(1, Evidence{Class: ClassSucceeded, Result: []byte(`{}`)}))
 	compensated.Status = Compensated
+	off := ev(EventAbort, 2*time.Second, nil)
+	succeeded := answer1(1, Evidence{Class: ClassSucceeded, Result: []byte(`{}`)})
 	return []struct {
 		name string
 		op   *Operation
@@ -110,7 +112,22 @@ func namedStates() []struct {
 		{"failed, not sent", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassNotSent, Strength: P1}))},
 		{"failed, rejected", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassRejected, Strength: P4}))},
 		{"compensated", compensated},
+		{"unknown, run called off", after(pending(keyedContract()), ambiguous, off)},
+		{"unknown, called off, cannot be undone", after(pending(unsafeContract()), ambiguous, off)},
+		{"unknown, called off, person asked", after(pending(undoable()), ambiguous, off, ev(EventReview, 3*time.Second, nil))},
+		{"succeeded, can be undone", after(pending(undoable()), succeeded)},
+		{"succeeded, undoing ordered", after(pending(undoable()), succeeded, ev(EventDecide, 3*time.Second, func(e *Event) {
+			e.Decision = &Decision{Choice: ChoiceCompensate, Who: "ana", Why: "wrong", Version: 2}
+		}))},
+		{"failed, not sent, run called off", after(pending(keyedContract()), answer1(1, Evidence{Class: ClassNotSent, Strength: P1}), off)},
 	}
+}
+
+// undoable is a tool that another one undoes.
+func undoable() *Contract {
+	c := keyedContract()
+	c.Compensation = &CompensationTerms{Tool: "charge_again"}
+	return c
 }
 
 // namedEvents are what can happen next.
@@ -164,6 +181,11 @@ func namedEvents() []struct {
 		{"review", ev(EventReview, soon, nil)},
 		{"quiet, early", ev(EventQuiet, soon, nil)},
 		{"quiet, in time", ev(EventQuiet, late, nil)},
+		{"abort", ev(EventAbort, soon, func(e *Event) { e.Token = 0 })},
+		{"compensated", ev(EventCompensated, soon, func(e *Event) { e.UndoneBy, e.Token = NewID(t0), 0 })},
+		{"compensated by nothing", ev(EventCompensated, soon, nil)},
+		{"not undone", ev(EventNotUndone, soon, nil)},
+		{"person: compensate", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Choice: ChoiceCompensate, Who: "ana", Why: "wrong"} })},
 		{"person: happened", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Choice: ChoiceHappened, Who: "ana", Why: "seen", Ref: "r1"} })},
 		{"person: did not, early", ev(EventDecide, soon, func(e *Event) { e.Decision = &Decision{Choice: ChoiceDidNotHappen, Who: "ana", Why: "not there"} })},
 		{"person: did not, early, waiver", ev(EventDecide, soon, func(e *Event) {

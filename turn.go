@@ -22,6 +22,9 @@ type turn struct {
 	repeat bool
 	// about is the intent that was to be recorded last, or that of the record to be changed.
 	about *Intent
+	// planned: the call fits the plan of its run. undoes is the operation that it compensates.
+	planned bool
+	undoes  ID
 	// told is the operation that the answer speaks of.
 	told *Operation
 	// settled: the generation before this one was settled after the restore.
@@ -253,10 +256,14 @@ func (t *turn) launch(op *Operation) *flight {
 }
 
 func (t *turn) flight(op *Operation) *flight {
-	return &flight{
+	f := &flight{
 		e: t.e, id: op.ID, tool: t.tool, ctx: context.WithoutCancel(t.ctx), gone: t.ctx.Done(),
 		end: t.end, deadline: t.deadline, token: op.Token, op: op,
 	}
+	if t.undoes != (ID{}) {
+		f.retries = maxRetries // an abort has time: its attempts are further apart
+	}
+	return f
 }
 
 // intent builds what would be recorded for the given generation.
@@ -282,8 +289,9 @@ func (t *turn) intent(gen int) (*Intent, error) {
 	if err := t.id.claims(c, t.call, in); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
-	if t.repeat || !holds(doneHoldsSteps) {
-		in.OnceClaim = Digest{}
+	in.Planned, in.Undoes = t.planned, t.undoes
+	if t.repeat || t.undoes != (ID{}) || !holds(doneHoldsSteps) {
+		in.OnceClaim = Digest{} // what undoes an effect is held once by the key of the effect
 	}
 	if !holds(openHoldsSteps) {
 		in.StepClaim, in.OnceClaim = Digest{}, Digest{}
