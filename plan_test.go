@@ -141,7 +141,9 @@ func TestResumeReplaysWhatIsSettled(t *testing.T) { // trials E2, E7
 		ex := tr.worker(nil)
 		tr.register(ex, journey)
 		tr.do(ex, step("1", "book_hotel"))
-		tr.tools["book_flight"].script = []string{"hang"}
+		flight := tr.tools["book_flight"]
+		flight.script = []string{"hang"}
+		flight.probe = func(*pawl.Operation) pawl.ProbeResult { return pawl.ProbeResult{Outcome: pawl.Inconclusive} }
 		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 		defer cancel()
 		if env, err := ex.Do(ctx, step("2", "book_flight")); err != nil || env.Status != pawl.Unknown {
@@ -150,6 +152,7 @@ func TestResumeReplaysWhatIsSettled(t *testing.T) { // trials E2, E7
 		kill, gone := context.WithCancel(context.Background())
 		gone()
 		ex.Stop(kill)
+		flight.probe = nil
 		next := tr.worker(nil)
 		tr.register(next, journey)
 		if env := tr.do(next, step("1", "book_hotel")); env.ActionTaken != pawl.Replayed || env.Status != pawl.Succeeded {
