@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/pawl-dev/pawl"
@@ -45,7 +47,7 @@ func (x *exchange) callTool() reply {
 	if t.read {
 		return x.read(t)
 	}
-	if x.params.Get("requestState") != nil || x.params.Get("inputResponses") != nil {
+	if x.params.Get("requestState") != nil {
 		return failure(invalid("%v", errState))
 	}
 	return x.effect(t, args)
@@ -73,26 +75,49 @@ func (x *exchange) effect(t *tool, args json.RawMessage) reply {
 	if wrong != nil {
 		return failure(wrong)
 	}
-	return x.do(newTalk(x), t, call)
+	d := &doing{k: newTalk(x), t: t, call: call}
+	d.k.key = x.callKey(&call)
+	if r, asked := x.askedAlready(d.k.key); asked {
+		return r
+	}
+	return d.run(x)
 }
 
-// do makes a call, or joins it where it is under way already, and waits for its envelope in
-// this request.
-func (x *exchange) do(k *talk, t *tool, call pawl.Call) reply {
+// callKey tells the calls of a client apart.
+func (x *exchange) callKey(c *pawl.Call) string {
+	h := sha256.New()
+	for _, part := range []string{c.Tenant, c.Actor, c.Tool, c.Run, c.ParentRun, c.Step, x.request()} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return string(h.Sum(nil))
+}
+
+// doing is a call of an effect on its way.
+type doing struct {
+	k    *talk
+	t    *tool
+	call pawl.Call
+	// asked: a person was asked about it already.
+	asked bool
+}
+
+// run makes the call, or joins it where it is under way already, and waits for its envelope
+// in this request.
+func (d *doing) run(x *exchange) reply {
 	ctx, cancel := x.turn()
 	done := make(chan pawl.Envelope, 1)
 	x.g.work.Go(func() {
 		defer cancel()
-		env, err := x.g.ex.Do(upstream.WithCaller(ctx, x.upstream(), k), call)
+		env, err := x.g.ex.Do(upstream.WithCaller(ctx, x.upstream(), d.k), d.call)
 		if err != nil {
 			// The envelope is true all the same, and says what to do.
 			x.g.opts.Log.ErrorContext(ctx, "call could not be recorded", slog.Any("error", err), slog.String("operation", env.OperationID))
 		}
 		done <- env
 	})
-	env, parked := wait(k, x, cancel, done, func(x *exchange) reply { return x.do(k, t, call) })
+	env, parked := wait(d.k, x, cancel, done, d.run, d.run)
 	if parked != nil {
 		return *parked
 	}
-	return x.result(t, &env)
+	return d.settle(x, &env)
 }

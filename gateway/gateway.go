@@ -85,8 +85,9 @@ type Gateway struct {
 	set   *upstream.Set
 	opts  Options
 
-	doors  map[string]*door // by name; "" has every upstream
-	parked *parking
+	doors    map[string]*door // by name; "" has every upstream
+	parked   *parking
+	answered answered
 
 	mu         sync.Mutex
 	sessions   map[string]*session

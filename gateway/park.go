@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -26,6 +25,7 @@ type parking struct {
 
 	mu        sync.Mutex
 	pauses    map[string]*pause
+	byKey     map[string]string // names of pauses that nobody has answered
 	perTenant map[string]int
 }
 
@@ -38,13 +38,18 @@ type pause struct {
 	rejoin func(x *exchange) reply
 	drop   func()
 
-	tenant string
-	used   bool
-	timer  *time.Timer
+	requests wire.Object
+	// key is that of a call whose effect is guarded: the call that comes again without its
+	// token is asked the same.
+	key     string
+	tenant  string
+	expires int64
+	used    bool
+	timer   *time.Timer
 }
 
 func newParking(life time.Duration, most int) *parking {
-	p := &parking{life: life, most: most, pauses: make(map[string]*pause), perTenant: make(map[string]int)}
+	p := &parking{life: life, most: most, pauses: make(map[string]*pause), byKey: make(map[string]string), perTenant: make(map[string]int)}
 	rand.Read(p.key[:]) // never fails
 	return p
 }
@@ -67,6 +72,7 @@ func (p *parking) expire(name string) {
 	w := p.pauses[name]
 	if w != nil {
 		delete(p.pauses, name)
+		p.answer(name, w)
 		w.timer.Stop()
 		if p.perTenant[w.tenant]--; p.perTenant[w.tenant] == 0 {
 			delete(p.perTenant, w.tenant)
@@ -78,19 +84,29 @@ func (p *parking) expire(name string) {
 	}
 }
 
+// answer takes a pause off those that nobody has answered. The lock is held.
+func (p *parking) answer(name string, w *pause) {
+	if w.key != "" && p.byKey[w.key] == name {
+		delete(p.byKey, w.key)
+	}
+}
+
 // statePrefix tells our tokens from those of an upstream.
 const statePrefix = "pawl1."
 
 // park answers a request with questions.
 func (x *exchange) park(requests wire.Object, w *pause) reply {
 	p := x.g.parked
-	w.tenant = x.who.Tenant
+	w.tenant, w.requests, w.expires = x.who.Tenant, requests, time.Now().Add(p.life).Unix()
 	name := rand.Text()
 	p.mu.Lock()
 	full := p.perTenant[w.tenant] >= p.most
 	if !full {
 		p.perTenant[w.tenant]++
 		p.pauses[name] = w
+		if w.key != "" {
+			p.byKey[w.key] = name
+		}
 		w.timer = time.AfterFunc(p.life, func() { p.expire(name) })
 	}
 	p.mu.Unlock()
@@ -100,11 +116,30 @@ func (x *exchange) park(requests wire.Object, w *pause) reply {
 		}
 		return failure(busy)
 	}
+	return x.question(name, w)
+}
+
+// question is the answer to a request whose call waits for an answer.
+func (x *exchange) question(name string, w *pause) reply {
 	return reply{result: wire.Object{
 		{Name: "resultType", Value: wire.Quote(wire.ResultInputRequired)},
-		{Name: "inputRequests", Value: requests.JSON()},
-		{Name: "requestState", Value: wire.Quote(x.token(name, time.Now().Add(p.life).Unix()))},
+		{Name: "inputRequests", Value: w.requests.JSON()},
+		{Name: "requestState", Value: wire.Quote(x.token(name, w.expires))},
 	}.JSON()}
+}
+
+// askedAlready answers a call that waits for an answer in another request of the same
+// client's: it has lost the question, or comes without its token. False where there is none.
+func (x *exchange) askedAlready(key string) (reply, bool) {
+	p := x.g.parked
+	p.mu.Lock()
+	name := p.byKey[key]
+	w := p.pauses[name]
+	p.mu.Unlock()
+	if x.era == wire.Legacy || w == nil {
+		return reply{}, false
+	}
+	return x.question(name, w), true
 }
 
 // token is the state that the client carries.
@@ -166,20 +201,12 @@ func (x *exchange) continuation() (func() reply, *wire.Error) {
 		return nil, invalid("%v", errState)
 	case !w.used:
 		w.used = true
+		p.answer(parts[1], w)
 		return func() reply { return w.resume(x, answers) }, nil
 	case w.rejoin != nil:
 		return func() reply { return w.rejoin(x) }, nil
 	}
 	return nil, invalid("%v", errState)
-}
-
-// elicitation is a question to a person, answered by a form.
-func elicitation(message string, schema json.RawMessage) json.RawMessage {
-	return wire.Object{
-		{Name: "mode", Value: wire.Quote("form")},
-		{Name: "message", Value: wire.Quote(message)},
-		{Name: "requestedSchema", Value: schema},
-	}.JSON()
 }
 
 // errState: a continuation does not fit anything that is open.

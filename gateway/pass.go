@@ -39,7 +39,7 @@ func (x *exchange) pass(u *upstream.Upstream, params json.RawMessage) reply {
 	})
 	var await func(x *exchange) reply
 	await = func(x *exchange) reply {
-		r, parked := wait(t, x, cancel, done, await)
+		r, parked := wait(t, x, cancel, done, await, nil)
 		if parked != nil {
 			return *parked
 		}

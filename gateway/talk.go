@@ -19,6 +19,7 @@ type talk struct {
 	client  *client
 	session *session // of a legacy client
 	meta    wire.Object
+	key     string // of a call of an effect: see callKey
 
 	mu    sync.Mutex
 	x     *exchange // in which the client waits, or did last
@@ -50,8 +51,8 @@ func (t *talk) current() *exchange {
 // wait waits in a request for the call's outcome; hangUp is called if the client stops to
 // wait in it. Where the call asks a modern client
 // something, the second result is the answer to this request, and resume answers the one
-// that continues it.
-func wait[T any](t *talk, x *exchange, hangUp func(), done <-chan T, resume func(x *exchange) reply) (T, *reply) {
+// that continues it; rejoin, if not nil, one that continues it once more.
+func wait[T any](t *talk, x *exchange, hangUp func(), done <-chan T, resume, rejoin func(x *exchange) reply) (T, *reply) {
 	stop := context.AfterFunc(x.ctx, hangUp)
 	defer stop()
 	t.mu.Lock()
@@ -71,7 +72,7 @@ func wait[T any](t *talk, x *exchange, hangUp func(), done <-chan T, resume func
 						t.answer(answers)
 						return resume(x)
 					},
-					rejoin: resume, drop: t.giveUp,
+					rejoin: rejoin, drop: t.giveUp, key: t.key,
 				})
 				return none, &r
 			}
