@@ -43,11 +43,13 @@ type provider struct {
 	// slowProbe, when set, is told when a probe begins and ends; it takes 100 s.
 	slowProbe func(ctx context.Context, enter bool)
 	prepare   func()
-	state     string
-	sends     []string // key and request of every request received
-	ledger    []string // key of every effect
-	probes    int
-	before    []string // key of every snapshot read
+	// asks says whether a call needs a yes.
+	asks   func(inv *pawl.Invocation) (bool, error)
+	state  string
+	sends  []string // key and request of every request received
+	ledger []string // key of every effect
+	probes int
+	before []string // key of every snapshot read
 }
 
 func (p *provider) Prepare(inv *pawl.Invocation) (pawl.Outbound, error) {

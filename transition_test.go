@@ -50,9 +50,31 @@ func pending(c *Contract) *Operation {
 	return op
 }
 
+// prepared is an operation that waits for a yes.
+func prepared(c *Contract) *Operation {
+	in := &Intent{ID: NewID(t0), Tool: c.Tool, Actor: "bo", Contract: c, ContractHash: keyedContract().Hash(), Created: t0, Args: []byte(`{}`)}
+	op, _, err := newPrepared(in, newApproval(c, ReasonApprovalNeeded, t0), "worker w")
+	if err != nil {
+		panic(err)
+	}
+	op.Token = 1
+	return op
+}
+
+// decides is a person's decision about whatever version there is: after fills that in.
+func decides(at time.Duration, c Choice) *Event {
+	return ev(EventDecide, at, func(e *Event) { e.Decision = &Decision{ID: "d", Choice: c, Who: "ana", Why: "looked"} })
+}
+
 // after applies events that must be accepted.
 func after(op *Operation, evs ...*Event) *Operation {
 	for _, ev := range evs {
+		if ev.Decision != nil {
+			d := *ev.Decision
+			d.Version = op.Version
+			seen := *ev
+			seen.Decision, ev = &d, &seen
+		}
 		tr, err := Step(op, ev)
 		if err != nil {
 			panic(fmt.Sprintf("%s: %v", ev.Kind, err))
@@ -87,8 +109,9 @@ func namedStates() []struct {
 	ambiguous := answer1(1, Evidence{Class: ClassAmbiguous})
 	resend := ev(EventResend, 10*time.Second, func(e *Event) { e.Lease = t0.Add(time.Hour) })
 	absents := []*Event{probed(6*time.Second, ProbeResult{Outcome: Absent}), probed(8*time.Second, ProbeResult{Outcome: Absent})}
-	prepared := pending(keyedContract())
-	prepared.Status, prepared.Attempts, prepared.Lease = Prepared, nil, time.Time{}
+	approved := after(prepared(keyedContract()), decides(time.Second, ChoiceApprove))
+	two := keyedContract()
+	two.Confirm = &ConfirmTerms{TwoPersons: true}
 	compensated := after(pending(keyedContract()), answer1(1, Evidence{Class: ClassSucceeded, Result: []byte(`{}`)}))
 	compensated.Status = Compensated
 	off := ev(EventAbort, 2*time.Second, nil)
@@ -97,7 +120,11 @@ func namedStates() []struct {
 		name string
 		op   *Operation
 	}{
-		{"prepared", prepared},
+		{"prepared", prepared(keyedContract())},
+		{"prepared, two persons, one yes", after(prepared(two), decides(time.Second, ChoiceApprove))},
+		{"approved", approved},
+		{"turned down", after(prepared(keyedContract()), decides(time.Second, ChoiceReject))},
+		{"unknown, resend ordered", after(pending(keyedContract()), ambiguous, decides(3*time.Second, ChoiceResend))},
 		{"pending", pending(keyedContract())},
 		{"pending, no rungs", pending(unsafeContract())},
 		{"unknown, still out", after(pending(keyedContract()), noAnswer)},
@@ -181,6 +208,20 @@ func namedEvents() []struct {
 		{"review", ev(EventReview, soon, nil)},
 		{"quiet, early", ev(EventQuiet, soon, nil)},
 		{"quiet, in time", ev(EventQuiet, late, nil)},
+		{"permit", ev(EventPermit, soon, func(e *Event) { lease(e); e.NewToken, e.Contract = 2, keyedContract().Hash() })},
+		{"permit, a day later", ev(EventPermit, 24*time.Hour, func(e *Event) { lease(e); e.NewToken, e.Contract = 2, keyedContract().Hash() })},
+		{"permit, contract changed", ev(EventPermit, soon, func(e *Event) { lease(e); e.NewToken, e.Contract = 2, "another" })},
+		{"lapse, early", ev(EventLapse, soon, func(e *Event) { e.Contract = keyedContract().Hash() })},
+		{"lapse, in time", ev(EventLapse, 25*time.Hour, func(e *Event) { e.Contract = keyedContract().Hash() })},
+		{"lapse, contract changed", ev(EventLapse, soon, func(e *Event) { e.Contract = "another" })},
+		{"person: approve", decides(soon, ChoiceApprove)},
+		{"person: approve, a day late", decides(25*time.Hour, ChoiceApprove)},
+		{"person: reject", decides(soon, ChoiceReject)},
+		{"person: withdraw", decides(soon, ChoiceWithdraw)},
+		{"person: resend", decides(soon, ChoiceResend)},
+		{"person: resend, after retention", decides(25*time.Hour, ChoiceResend)},
+		{"person: fence", decides(soon, ChoiceFence)},
+		{"person: note", decides(soon, ChoiceNote)},
 		{"abort", ev(EventAbort, soon, func(e *Event) { e.Token = 0 })},
 		{"compensated", ev(EventCompensated, soon, func(e *Event) { e.UndoneBy, e.Token = NewID(t0), 0 })},
 		{"compensated by nothing", ev(EventCompensated, soon, nil)},
