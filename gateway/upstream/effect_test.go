@@ -52,12 +52,12 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			up, yaml := make()
-			f, set := file(t, yaml, nil)
-			tool := port(t, f, "up/place_order")
-			if _, err := set.Get("up").Tools(within(t, patience), nil); err != nil {
-				t.Fatal(err)
-			}
 			for _, r := range rows {
+				f, set := file(t, yaml, nil)
+				tool := port(t, f, "up/place_order")
+				if _, err := set.Get("up").Tools(within(t, patience), nil); err != nil {
+					t.Fatal(err)
+				}
 				want := r.stdio
 				if strings.HasPrefix(name, "http") {
 					want = r.http
@@ -83,6 +83,7 @@ func TestFaults(t *testing.T) {
 				if got := ask(t, set.Get("up"), callTool("echo", `{"text":"on"}`)); !strings.Contains(got, `"on"`) {
 					t.Errorf("after %s: got %s, want an echo", r.fault, got)
 				}
+				set.Close()
 			}
 		})
 	}

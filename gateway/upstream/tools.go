@@ -54,12 +54,36 @@ func (l *toolList) changed() {
 // Tools lists the server's tools, all pages. The list is kept until the server says that
 // it has changed, or its time is over.
 func (u *Upstream) Tools(ctx context.Context, c *Client) ([]Tool, error) {
-	s, err := u.acquire(ctx, c)
-	if err != nil {
-		return nil, err
+	for try := 0; ; try++ {
+		s, err := u.acquire(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		tools, err := s.listTools(ctx)
+		u.release(s)
+		if err == nil || s.alive() || try > 0 {
+			return tools, err
+		}
+		// The session ended over it, as one that the server has forgotten: it is a read, so
+		// it is made once more in a new one.
 	}
-	defer u.release(s)
-	return s.listTools(ctx)
+}
+
+// Known is a tool as the server last listed it, however long ago. It asks nobody.
+func (u *Upstream) Known(name string) (Tool, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	k := u.known[name]
+	if k == nil {
+		return Tool{}, false
+	}
+	return k.tool, true
+}
+
+// known is a tool that was listed, with the schema by which its arguments are checked.
+type known struct {
+	tool   Tool
+	schema *schema
 }
 
 func (s *session) listTools(ctx context.Context) ([]Tool, error) {
@@ -176,15 +200,16 @@ func readTool(raw json.RawMessage) (Tool, bool) {
 	return t, true
 }
 
-// remember keeps the schemas by which arguments are checked.
+// remember keeps what was listed, also of tools that are not listed any more: calls of them
+// may be under way.
 func (u *Upstream) remember(tools []Tool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, t := range tools {
-		if old := u.schemas[t.Name]; old == nil || string(old.raw) != string(t.InputSchema) {
-			if len(u.schemas) < maxTools || old != nil {
-				u.schemas[t.Name] = &schema{raw: t.InputSchema}
-			}
+		switch old := u.known[t.Name]; {
+		case old != nil && string(old.tool.Raw) == string(t.Raw):
+		case old != nil || len(u.known) < maxTools:
+			u.known[t.Name] = &known{t, &schema{raw: t.InputSchema}}
 		}
 	}
 }
@@ -192,7 +217,10 @@ func (u *Upstream) remember(tools []Tool) {
 func (u *Upstream) schemaOf(tool string) *schema {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.schemas[tool]
+	if k := u.known[tool]; k != nil {
+		return k.schema
+	}
+	return nil
 }
 
 // bind sets the headers that a modern server wants for arguments. The tool's schema says
