@@ -13,6 +13,8 @@
 //	reviews show    {review: REVIEW, detail: what ops show writes}
 //	reviews decide --all  {count, decided, items: [{id, version, ok, status, code, effect}]}
 //	init            {file, upstream, tools: [{tool, class, reasons, identity, effect, ...}], reads, effects, yaml}
+//	import          {file, from, servers: [{server, upstream, needs, skipped}], yaml}
+//	install         {file, changed, dry_run, backup, servers: [{server, line, what, why, before, after}]}
 //	lint            {file, ok, problems: [{line, column, message}], findings: [{line, tool, severity, code, message, cost}]}
 //	sweep           {settled, open, review, next}
 //	sandbox         {url, ledger}
@@ -146,7 +148,7 @@ Exit codes: 0 SUCCEEDED or ok, 1 error, 2 wrong use, 3 FAILED_NO_EFFECT,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 	}
-	root.AddCommand(newDemo(), newDrill(), newCall(), newOps(), newReviews(), newSweep(), newServe(), newWrap(), newToken(), newKey(), newLint(), newInit(), newSandbox(), newRestore(), newPrompt(), newVersion())
+	root.AddCommand(newDemo(), newDrill(), newCall(), newOps(), newReviews(), newSweep(), newServe(), newWrap(), newToken(), newKey(), newLint(), newInit(), newImport(), newInstall(), newSandbox(), newRestore(), newPrompt(), newVersion())
 	root.SetUsageTemplate(usageTemplate)
 	mark(root)
 	return root
