@@ -37,10 +37,7 @@ func (x *exchange) callTool() reply {
 	if goOn != nil {
 		return goOn()
 	}
-	t, err := x.door.tool(x.ctx, x.client, name)
-	if err != nil {
-		return x.failed("list tools", err)
-	}
+	t := x.door.tool(x.ctx, x.client, name)
 	if t == nil {
 		return failure(invalid("unknown tool: %q", clip(name)))
 	}

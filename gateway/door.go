@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/gateway/upstream"
 	"github.com/pawl-dev/pawl/gateway/wire"
 )
@@ -99,49 +98,81 @@ func (d *door) tools(ctx context.Context, c *client) ([]*tool, error) {
 	return all, nil
 }
 
+// toolsOf lists the tools of one upstream.
 func (d *door) toolsOf(ctx context.Context, u *upstream.Upstream, c *client) ([]*tool, error) {
 	listed, err := u.Tools(ctx, c.upstream())
 	if err != nil {
 		return nil, err
 	}
-	declared := make(map[string][]contract.MCPTool)
-	for _, t := range d.g.file.MCPTools(nameOf(u)) {
-		declared[t.Tool] = append(declared[t.Tool], t)
-	}
+	d.g.memory.list(nameOf(u), listed)
 	var list []*tool
 	for i := range listed {
-		t := &tool{up: u, outward: d.outward(u, listed[i].Name), Tool: listed[i], schema: listed[i].InputSchema}
-		if known := declared[t.Name]; len(known) > 0 {
-			t.pawl, t.read, t.hidden = known[0].Name, known[0].Class == pawl.Read, known[0].Hidden
-			t.schema = hide(t.InputSchema, t.hidden)
-		} else {
-			t.pawl = nameOf(u) + "/" + t.Name
-			t.read = t.ReadOnly && u.Server().TrustReadOnly
-			if !t.read && u.Server().Refuse {
-				continue
-			}
+		if t := d.known(u, &listed[i]); t != nil {
+			list = append(list, t)
 		}
-		list = append(list, t)
 	}
 	return list, nil
 }
 
-// tool finds the tool that a client names; nil where there is none.
-func (d *door) tool(ctx context.Context, c *client, name string) (*tool, error) {
-	u, inner := d.inward(name)
-	if u == nil {
-		return nil, nil
+// known is a tool that its upstream lists; nil where it is refused.
+func (d *door) known(u *upstream.Upstream, listed *upstream.Tool) *tool {
+	if t := d.declared(u, listed.Name); t != nil {
+		t.Tool, t.schema = *listed, hide(listed.InputSchema, t.hidden)
+		return t
 	}
-	list, err := d.toolsOf(ctx, u, c)
-	if err != nil {
-		return nil, err
+	t := &tool{up: u, outward: d.outward(u, listed.Name), pawl: nameOf(u) + "/" + listed.Name, Tool: *listed, schema: listed.InputSchema}
+	t.read = listed.ReadOnly && u.Server().TrustReadOnly
+	if !t.read && u.Server().Refuse {
+		return nil
 	}
-	for _, t := range list {
-		if t.Name == inner {
-			return t, nil
+	return t
+}
+
+// declared is a tool as the contract file knows it; nil where it does not. What only its
+// upstream knows is assumed to be what is safe: that its structured content has a schema.
+func (d *door) declared(u *upstream.Upstream, name string) *tool {
+	for _, t := range d.g.file.MCPTools(nameOf(u)) {
+		if t.Tool == name {
+			return &tool{
+				up: u, outward: d.outward(u, name), pawl: t.Name, read: t.Class == pawl.Read, hidden: t.Hidden,
+				Tool: upstream.Tool{Name: name, HasOutputSchema: true},
+			}
 		}
 	}
-	return nil, nil
+	return nil
+}
+
+// tool finds the tool that a client names; nil where there is none. What is declared, or was
+// listed before, is found without the upstream, which may be down while a call is repeated.
+// Of an upstream that has never been heard of, every tool may be there, and have an effect.
+func (d *door) tool(ctx context.Context, c *client, name string) *tool {
+	u, inner := d.inward(name)
+	if u == nil {
+		return nil
+	}
+	listed, fresh := d.g.memory.tool(nameOf(u), inner)
+	if listed == nil {
+		if t := d.declared(u, inner); t != nil {
+			return t
+		}
+	}
+	if listed != nil && fresh {
+		return d.known(u, listed)
+	}
+	list, err := d.toolsOf(ctx, u, c)
+	switch {
+	case err == nil:
+		for _, t := range list {
+			if t.Name == inner {
+				return t
+			}
+		}
+		return nil
+	case listed != nil:
+		return d.known(u, listed)
+	}
+	d.g.opts.Log.WarnContext(ctx, "the tools of an upstream cannot be listed", slog.String("upstream", nameOf(u)), slog.Any("error", err))
+	return &tool{up: u, outward: name, pawl: nameOf(u) + "/" + inner, Tool: upstream.Tool{Name: inner, HasOutputSchema: true}}
 }
 
 // declare makes sure that the executor knows a tool that the file does not declare.
@@ -268,7 +299,7 @@ func (d *door) describe(ctx context.Context, c *client) (*description, error) {
 	var failed error
 	for _, u := range d.upstreams {
 		about, err := u.Describe(ctx, c.upstream())
-		if err != nil {
+		if about = d.g.memory.describe(nameOf(u), about); about == nil {
 			failed = errors.Join(failed, fmt.Errorf("upstream %q: %w", nameOf(u), err))
 			continue
 		}

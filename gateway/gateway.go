@@ -88,6 +88,7 @@ type Gateway struct {
 	doors    map[string]*door // by name; "" has every upstream
 	parked   *parking
 	answered answered
+	memory   *memory
 
 	mu         sync.Mutex
 	sessions   map[string]*session
@@ -107,7 +108,7 @@ func New(ex *pawl.Executor, store pawl.Store, file *contract.File, set *upstream
 	g := &Gateway{
 		ex: ex, store: store, file: file, set: set, opts: o.withDefaults(), doors: make(map[string]*door),
 		sessions: make(map[string]*session), perTenant: make(map[string]int), listeners: make(map[*listener]bool),
-		undeclared: make(map[string]bool), stopping: make(chan struct{}),
+		undeclared: make(map[string]bool), stopping: make(chan struct{}), memory: newMemory(),
 	}
 	g.parked = newParking(g.opts.AnswerTime, g.opts.MaxParked)
 	whole := &door{g: g}
@@ -130,6 +131,9 @@ func New(ex *pawl.Executor, store pawl.Store, file *contract.File, set *upstream
 
 // Notify takes what an upstream says that belongs to no call.
 func (g *Gateway) Notify(n *upstream.Notice) {
+	if n.Method == wire.NotifyToolsChanged {
+		g.memory.changed(n.Server)
+	}
 	m := wire.Notification(n.Method, n.Params)
 	g.mu.Lock()
 	defer g.mu.Unlock()
