@@ -31,7 +31,7 @@ type Upstream struct {
 	lacks    [2]bool                      // eras that the server is known not to speak
 	failures int                          // sessions in a row that did not come about or did not last
 	pause    time.Time                    // no session is opened before
-	known    map[string]*known // tools by name
+	known    map[string]*known            // tools by name
 	closed   bool
 }
 
