@@ -75,7 +75,10 @@ func (t *tool) declared() Declared {
 	for _, n := range k.NoEffect {
 		refusals = append(refusals, string(n.When))
 	}
-	if t.contract.Conventions {
+	switch {
+	case t.contract.Conventions && t.speaksMCP():
+		refusals = append(refusals, "the codes of JSON-RPC")
+	case t.contract.Conventions:
 		refusals = append(refusals, "the conventions of HTTP")
 	}
 	term("no_effect", len(refusals) > 0, strings.Join(refusals, "; "))

@@ -3,6 +3,7 @@ package contract
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
 	"slices"
@@ -53,13 +54,17 @@ func (l *linter) add(severity Severity, code, message, cost string) {
 // Lint explains each weakness of the file's contracts, in the order of their lines.
 func Lint(f *File) []Finding {
 	l := &linter{}
-	if len(f.tools) == 0 {
+	mcp := slices.ContainsFunc(slices.Collect(maps.Values(f.upstreams)), func(u *upstream) bool { return u.mcp })
+	if len(f.tools) == 0 && !mcp {
 		l.add(Warning, "no_tools", "no tools declared", "every call is refused")
 	}
 	effects := slices.ContainsFunc(f.tools, func(t *tool) bool { return t.contract.Class != pawl.Read })
 	if effects && len(f.keySecrets) == 0 {
 		l.add(Warning, "no_key_secret", "no key secret is configured",
 			"whoever sees a key can guess a low-entropy identity, such as an order number, by trying")
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.upstreams)) {
+		l.server(f.upstreams[name])
 	}
 	for _, t := range f.tools {
 		l.tool = t
@@ -80,9 +85,28 @@ func Lint(f *File) []Finding {
 	return l.findings
 }
 
+// server explains what is weak about an upstream that speaks MCP.
+func (l *linter) server(u *upstream) {
+	if !u.mcp {
+		return
+	}
+	if u.terms.MCP.InheritEnv {
+		l.add(Warning, "whole_environment", fmt.Sprintf("the server of upstream %q gets pawl's whole environment", u.name),
+			"it can read every credential in it: name what it needs under env")
+	}
+	if u.terms.MCP.ReadOnlyHints == "trusted" {
+		l.add(Notice, "trusted_hints", fmt.Sprintf("upstream %q is believed which of its tools only read", u.name),
+			"a tool that is marked so and writes is not guarded")
+	}
+	if u.url.Scheme == "http" && len(u.mcpReferences()) > 0 && !loopback(u.url.Hostname()) {
+		l.add(Warning, "clear_text", "credentials go to the upstream without TLS",
+			"anybody on the way can read them, and answers can be forged")
+	}
+}
+
 func (l *linter) upstream() {
 	t := l.tool
-	if u := t.upstream.url; u.Scheme == "http" && len(t.references()) > 0 && !loopback(u.Hostname()) {
+	if u := t.upstream.url; !t.speaksMCP() && u.Scheme == "http" && len(t.references()) > 0 && !loopback(u.Hostname()) {
 		l.add(Warning, "clear_text", "credentials go to the upstream without TLS",
 			"anybody on the way can read them, and answers can be forged")
 	}
@@ -190,11 +214,16 @@ var ordinary = regexp.MustCompile(`\b(400|422)\b`)
 
 func (l *linter) answers() {
 	c := &l.tool.contract
-	if c.Conventions && l.tool.rules.errorShape == nil {
+	if l.tool.speaksMCP() {
+		if !c.Conventions && len(l.tool.terms.NoEffect) == 0 {
+			l.add(Warning, "no_rejection", "every refusal of this tool counts as UNKNOWN",
+				"an ordinary refusal is doubt until it is settled: list it under no_effect, or set conventions: mcp where you trust the codes of JSON-RPC")
+		}
+	} else if c.Conventions && l.tool.rules.errorShape == nil {
 		l.add(Warning, "no_error_shape", "conventions: http without error_shape",
 			"any JSON error of a proxy on the way counts as the upstream's word that nothing happened")
 	}
-	if !c.Conventions && !slices.ContainsFunc(l.tool.terms.NoEffect, func(n noEffectTerm) bool { return ordinary.MatchString(string(n.When)) }) {
+	if !l.tool.speaksMCP() && !c.Conventions && !slices.ContainsFunc(l.tool.terms.NoEffect, func(n noEffectTerm) bool { return ordinary.MatchString(string(n.When)) }) {
 		l.add(Warning, "no_rejection", "a 400 or 422 of this provider counts as UNKNOWN",
 			"an ordinary refusal is doubt until it is settled: list it under no_effect, or set conventions: http where you trust its status codes")
 	}

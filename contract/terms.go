@@ -157,7 +157,7 @@ func (c *compiler) lateHeaders(t *tool, path string) {
 		check(path+"/not_after/header", n.Header)
 	}
 	d := t.terms.DeadlineTo
-	if d == nil {
+	if d == nil || d.Meta != "" {
 		return
 	}
 	at := path + "/deadline_to"
