@@ -41,6 +41,9 @@ type Options struct {
 	MaxOpen int
 	// Restore is what is known of a store that is a copy; nil where it is none.
 	Restore *Restore
+	// Notified reports whether an operator was told that an operation waits for a person; then
+	// the envelope says so. It is asked about those alone, and concurrently. Nil means no.
+	Notified func(ctx context.Context, op *Operation) bool
 	// Observers are told what happens.
 	Observers []*Observer
 	// Log takes what an operator should read; default slog.Default().

@@ -50,6 +50,9 @@ func (op *Operation) expires() time.Time {
 // envelopeFor renders an operation for an actor: only its own actor sees the result.
 func (e *Executor) envelopeFor(ctx context.Context, op *Operation, actor string, action ActionTaken) *Envelope {
 	env := envelopeOf(op, action, e.now(ctx))
+	if op.Status.Open() && !op.Review.IsZero() && e.opts.Notified != nil && e.opts.Notified(ctx, op) {
+		env.Message += notifiedText
+	}
 	if foreign(op, actor) {
 		env.Result, env.ResultRef, env.Effect = nil, "", effectSentence(op.Tool, env.Status)
 		if op.Status.Settled() && op.Status != Compensated {
@@ -58,6 +61,9 @@ func (e *Executor) envelopeFor(ctx context.Context, op *Operation, actor string,
 	}
 	return env
 }
+
+// notifiedText is added where an operator has been told of what waits for one.
+const notifiedText = " An operator has been notified."
 
 // foreign reports whether an operation's result is not for this actor.
 func foreign(op *Operation, actor string) bool {

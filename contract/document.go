@@ -8,6 +8,7 @@ type document struct {
 	Version   int                      `json:"version" jsonschema:"The version of this format: 1."`
 	Store     string                   `json:"store,omitempty" jsonschema:"Path of the SQLite file or URL of the database in which operations are kept."`
 	KeySecret *keySecretTerms          `json:"key_secret,omitempty" jsonschema:"The secret that idempotency keys are made with, by reference, such as ${env:PAWL_KEY_SECRET}. Without one a key of a low-entropy identity can be guessed."`
+	Notify    *notifyTerms             `json:"notify,omitempty" jsonschema:"How an operator is told of operations that wait for a person."`
 	Upstreams map[string]upstreamTerms `json:"upstreams,omitempty" jsonschema:"The services that tools call, by name."`
 	Tools     map[string]toolTerms     `json:"tools,omitempty" jsonschema:"What is declared about each tool, by the name callers use."`
 }

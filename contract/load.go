@@ -52,6 +52,7 @@ type File struct {
 	tools         []*tool
 	keySecrets    []keySecret
 	tenantSecrets map[string][]keySecret
+	notify        *notify
 
 	mu    sync.Mutex
 	wires map[string]*wire
@@ -104,6 +105,7 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 	}
 	f := &File{Name: name, store: c.store(doc.Store), options: options, vault: &vault{options.Getenv, options.ReadFile}, upstreams: map[string]*upstream{}, wires: map[string]*wire{}}
 	c.secrets(f, doc.KeySecret)
+	f.notify = c.notify(doc.Notify)
 	for _, n := range slices.Sorted(maps.Keys(doc.Upstreams)) {
 		f.upstreams[n] = c.upstream(n, member("/upstreams", n), doc.Upstreams[n])
 		if today != nil {

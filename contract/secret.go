@@ -151,6 +151,9 @@ func (f *File) CheckSecrets() error {
 	if _, err := f.Store(); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := f.Notify(); err != nil {
+		errs = append(errs, err)
+	}
 	var seen []reference
 	check := func(refs []reference) {
 		for _, r := range refs {

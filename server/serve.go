@@ -65,7 +65,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes: s.limits.headerBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(Lines(s.log), "", 0),
 	}
-	s.executor.Start()
+	s.Start()
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(netutil.LimitListener(ln, s.limits.connections)) }()
 	var err error

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/gateway"
 	"github.com/pawl-dev/pawl/gateway/upstream"
 	"github.com/pawl-dev/pawl/internal/crash"
+	"github.com/pawl-dev/pawl/notify"
 	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
 	"github.com/pawl-dev/pawl/telemetry"
@@ -94,6 +95,8 @@ type Server struct {
 	limits       limits
 	log          *slog.Logger
 
+	notifier *notify.Notifier // nil where no operator is told
+
 	closing sync.Once
 	failed  error // of closing
 }
@@ -148,6 +151,9 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 		return nil, err
 	}
 	opts.Executor.Restore = store.Restored()
+	if err := s.openNotifier(file, store, &opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), store.Close())
+	}
 	s.store = crash.Store(store)
 	opts.Executor.Observers = append(slices.Clone(opts.Executor.Observers), s.feed.Observer(), s.metrics.Observer())
 	if s.export != nil {
@@ -173,8 +179,14 @@ func (s *Server) Executor() *pawl.Executor { return s.executor }
 // Store is what the executor records in.
 func (s *Server) Store() pawl.Store { return s.store }
 
-// Start begins to settle in the background what calls leave open.
-func (s *Server) Start() { s.executor.Start() }
+// Start begins to settle in the background what calls leave open, and to tell an operator
+// what waits for one.
+func (s *Server) Start() {
+	s.executor.Start()
+	if s.notifier != nil {
+		s.notifier.Start()
+	}
+}
 
 // Close takes no new calls, waits for attempts that are out until ctx ends, closes the store,
 // and takes a moment more to send the last spans. It may be called twice; the second call
@@ -185,6 +197,9 @@ func (s *Server) Close(ctx context.Context) error {
 			s.gateway.Stop()
 		}
 		s.executor.Stop(ctx)
+		if s.notifier != nil {
+			s.notifier.Stop()
+		}
 		if s.gateway != nil {
 			s.upstreams.Close()
 			s.gateway.Wait()
