@@ -50,8 +50,8 @@ var migrations = func() (steps []migration) {
 // database keeps its own.
 const schemaTable = "pawl_schema"
 
-// tables are those that the first migration makes.
-var tables = []string{"store", "contracts", "lanes", "intents", "states", "changes"}
+// tables are those that the migrations make.
+var tables = []string{"store", "contracts", "lanes", "intents", "states", "changes", "runs", "sightings", "notices", "restores"}
 
 // ErrNoStore and ErrForeign are what Open returns besides the store's own errors, for
 // errors.Is.
