@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -66,6 +67,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		ErrorLog: log.New(Lines(s.log), "", 0),
 	}
 	s.Start()
+	var background sync.WaitGroup
+	defer background.Wait()
+	if s.retains > 0 {
+		retaining, stop := context.WithCancel(ctx)
+		defer stop()
+		background.Go(func() { s.retain(retaining) })
+	}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(netutil.LimitListener(ln, s.limits.connections)) }()
 	var err error

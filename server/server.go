@@ -57,6 +57,9 @@ type Options struct {
 	// AllowedHosts are names under which the API may be called beside the loopback
 	// interface's and the listener's own address, without port.
 	AllowedHosts []string
+	// Retain is how long Serve keeps operations that are settled and not needed any more; see
+	// pawl.Prune. Zero keeps them for ever.
+	Retain time.Duration
 	// Grace is how long Serve may take to end; default 20 s.
 	Grace time.Duration
 }
@@ -92,6 +95,7 @@ type Server struct {
 	tokens       *tokens           // nil where none are asked for
 	allowedHosts []string
 	grace        time.Duration
+	retains      time.Duration // zero: for ever
 	limits       limits
 	log          *slog.Logger
 
@@ -124,7 +128,7 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 		return nil, fmt.Errorf("%s: %w", opts.Config, err)
 	}
 	s := &Server{
-		file: file, feed: api.NewFeed(nil), metrics: telemetry.New(), allowedHosts: opts.AllowedHosts, grace: opts.Grace, limits: defaultLimits, log: opts.Executor.Log,
+		file: file, feed: api.NewFeed(nil), metrics: telemetry.New(), allowedHosts: opts.AllowedHosts, grace: opts.Grace, retains: opts.Retain, limits: defaultLimits, log: opts.Executor.Log,
 	}
 	if err := s.openUpstreams(file, &opts); err != nil {
 		return nil, fmt.Errorf("%s: %w", opts.Config, err)

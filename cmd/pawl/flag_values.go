@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,10 +23,19 @@ func (v *timeValue) String() string { return time.Duration(*v).String() }
 
 func (*timeValue) Type() string { return "time" }
 
-var errTime = errors.New("want a time above 0, such as 45s or 10m")
+var errTime = errors.New("want a time above 0, such as 45s, 10m or 90d")
+
+// maxDays keeps a time in days inside what a duration holds.
+const maxDays = 100_000
 
 func (v *timeValue) Set(text string) error {
 	d, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		var n int
+		if n, err = strconv.Atoi(days); n <= maxDays {
+			d = time.Duration(n) * 24 * time.Hour
+		}
+	}
 	if err != nil || d <= 0 {
 		return errTime
 	}

@@ -24,7 +24,7 @@ func newServe() *cobra.Command {
 	var at place
 	var listen, tokens string
 	var hosts []string
-	var grace, lease time.Duration
+	var grace, lease, retain time.Duration
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "serve",
@@ -43,7 +43,7 @@ token new' makes them. /openapi.json describes the API. The log is JSON on stder
 			log.SetOutput(server.Lines(logger)) // after SetDefault, which sets it too
 			log.SetFlags(0)
 			s, err := server.Open(c.Context(), &server.Options{
-				Config: at.config, Store: at.store, Tokens: tokens, AllowedHosts: hosts, Grace: grace,
+				Config: at.config, Store: at.store, Tokens: tokens, AllowedHosts: hosts, Grace: grace, Retain: retain,
 				Executor: pawl.Options{Lease: lease, Log: logger},
 			})
 			if err != nil {
@@ -78,6 +78,7 @@ token new' makes them. /openapi.json describes the API. The log is JSON on stder
 	f.StringVar(&tokens, "tokens", "", "file of those who may use it; see 'pawl token new'")
 	f.StringSliceVar(&hosts, "allowed-host", nil, "name under which it may be called beside localhost, such as pawl.internal")
 	timeFlag(c, &lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
+	timeFlag(c, &retain, "retain", 0, "how long settled operations are kept, such as 90d; without it, for ever")
 	timeFlag(c, &grace, "grace", 20*time.Second, "longest time to end in")
 	jsonFlag(c, &asJSON)
 	return c
