@@ -26,6 +26,7 @@ type tool struct {
 	fence   *fence
 	before  *snapshot
 	confirm *program
+	undo    *request // whose body are the arguments of the compensation
 
 	wire   *wire
 	pinned *pinnedTools
@@ -107,6 +108,7 @@ func (c *compiler) tool(name, path string, terms toolTerms, up *upstream) *tool 
 	c.rules(t, path)
 	c.reconciliation(t, path)
 	c.confirmation(t, path)
+	c.compensation(t, path)
 	c.lateHeaders(t, path)
 	if terms.Class == "" && c.reported(path+"/class") {
 		return t // what else must hold depends on a class that is not known

@@ -59,6 +59,9 @@ type toolTerms struct {
 	Effect       string `json:"effect,omitempty" jsonschema:"The effect in words, such as: refund of {amount} {currency} on order {order_id}."`
 	Irreversible bool   `json:"irreversible,omitempty" jsonschema:"No compensation exists."`
 
+	Compensation *compensationTerms `json:"compensation,omitempty" jsonschema:"How the effect is undone when its run is called off."`
+	Corrective   string             `json:"corrective,omitempty" jsonschema:"What people can do about an effect that cannot be undone, such as: send a correction e-mail."`
+
 	Identity       *identityTerms `json:"identity,omitempty" jsonschema:"The fields that make two calls the same intention: a list or a mapping of fields, none (the scope alone), or all (every argument)."`
 	Free           []string       `json:"free,omitempty" jsonschema:"Arguments that may differ between repeats. Every other argument outside the identity is a guard."`
 	Scope          scope          `json:"scope,omitempty" jsonschema:"How far the identity reaches: step (the default), run, parent_run or business."`

@@ -35,6 +35,8 @@ const (
 	// inToolAnswer and inToolMatch are the same where response is the answer of an MCP tool.
 	inToolAnswer
 	inToolMatch
+	// inCompensation: those of inFollowUp and result.
+	inCompensation
 )
 
 var vocabularyWords = map[vocabulary]string{
@@ -45,6 +47,8 @@ var vocabularyWords = map[vocabulary]string{
 
 	inToolAnswer: "response, args, identity, key, operation and before",
 	inToolMatch:  "match, response, args, identity, key, operation and before",
+
+	inCompensation: "args, identity, result, before, key and operation",
 }
 
 var (
@@ -104,6 +108,7 @@ var speak = sync.OnceValues(func() (*language, error) {
 		{inFollowUp, inRequest, "before", cel.DynType},
 		{inAnswer, inFollowUp, "response", responseType.celT}, {inMatch, inAnswer, "match", cel.DynType},
 		{inToolAnswer, inFollowUp, "response", toolResponseType.celT}, {inToolMatch, inToolAnswer, "match", cel.DynType},
+		{inCompensation, inFollowUp, "result", cel.DynType},
 	} {
 		if l.envs[v.words], err = l.envs[v.base].Extend(cel.Variable(v.variable, v.typ)); err != nil {
 			return nil, err

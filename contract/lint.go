@@ -41,6 +41,7 @@ type Finding struct {
 type linter struct {
 	findings []Finding
 	tool     *tool
+	undoes   map[string]bool // tools that undo others
 }
 
 func (l *linter) add(severity Severity, code, message, cost string) {
@@ -53,7 +54,12 @@ func (l *linter) add(severity Severity, code, message, cost string) {
 
 // Lint explains each weakness of the file's contracts, in the order of their lines.
 func Lint(f *File) []Finding {
-	l := &linter{}
+	l := &linter{undoes: map[string]bool{}}
+	for _, t := range f.tools {
+		if k := t.contract.Compensation; k != nil {
+			l.undoes[k.Tool] = true
+		}
+	}
 	mcp := slices.ContainsFunc(slices.Collect(maps.Values(f.upstreams)), func(u *upstream) bool { return u.mcp })
 	if len(f.tools) == 0 && !mcp {
 		l.add(Warning, "no_tools", "no tools declared", "every call is refused")
@@ -78,6 +84,7 @@ func Lint(f *File) []Finding {
 		}
 		l.identity()
 		l.reconciliation()
+		l.undoing()
 		l.answers()
 		l.times()
 	}
@@ -206,6 +213,26 @@ func (l *linter) reconciliation() {
 	if c.Fence != nil && !finalFence && c.Probe == nil {
 		l.add(Warning, "weak_fence", "the fence does not refuse arrivals for as long as a request may be under way, and there is no probe",
 			"absence behind the fence is never final")
+	}
+}
+
+// undoing looks at files that undo anything at all.
+func (l *linter) undoing() {
+	c := &l.tool.contract
+	if len(l.undoes) == 0 {
+		return
+	}
+	switch {
+	case c.Compensation == nil && !c.Irreversible && !l.undoes[c.Tool]:
+		l.add(Notice, "no_compensation", "neither compensation nor irreversible",
+			"when a run is called off, this effect stays and is listed for a person")
+	case c.Irreversible && c.Corrective == "":
+		l.add(Notice, "no_corrective", "irreversible without corrective",
+			"when a run is called off, the report cannot say what people should do about this effect")
+	}
+	if c.Compensation != nil && c.Compensation.Within > 0 && c.Compensation.Within <= c.WithDefaults().Quiescence() {
+		l.add(Warning, "short_compensation", fmt.Sprintf("compensation within %v, and doubt may last %v", c.Compensation.Within, c.WithDefaults().Quiescence().Round(time.Second)),
+			"an effect that is confirmed late cannot be undone any more")
 	}
 }
 

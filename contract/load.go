@@ -122,6 +122,9 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 		}
 		f.tools = append(f.tools, c.tool(n, path, terms, up))
 	}
+	if today == nil {
+		c.compensations(f.tools)
+	}
 	if err := r.err(); err != nil {
 		return nil, err
 	}

@@ -192,6 +192,7 @@ func (c *compiler) combinations(t *tool, path string) {
 	case "read":
 		for _, name := range []string{
 			"identity", "free", "scope", "repeat", "after_rejection", "max_generations", "max_attempts", "serialize", "irreversible",
+			"compensation", "corrective",
 			"key", "marker", "retention", "on_mismatch", "on_concurrent", "on_duplicate", "replays_errors", "replay_signal",
 			"accepted", "no_effect", "probe", "fence", "snapshot", "confirm", "watch", "flight", "pause", "landing", "not_after", "convergent_for",
 		} {
