@@ -36,6 +36,9 @@ func (e *Executor) Abort(ctx context.Context, tenant, run string, a Abort) (*Run
 	alone := !e.sweeping
 	e.mu.Unlock()
 	r, err := e.changeRun(ctx, tenant, run, func(r *Run, now time.Time) bool {
+		if r.Version == 0 {
+			r.Actor = a.Actor
+		}
 		if r.Status == RunOpen {
 			a.At = now
 			r.Abort = &a

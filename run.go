@@ -48,6 +48,8 @@ type Abort struct {
 	Who string    `json:"who"`
 	Why string    `json:"why"`
 	At  time.Time `json:"at"`
+	// Actor is whose run it is where nothing was known of it before.
+	Actor string `json:"-"`
 }
 
 // NewRun is the record that begins with an operation.

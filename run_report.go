@@ -22,6 +22,7 @@ type RunReport struct {
 // items of their own.
 type RunItem struct {
 	Operation ID     `json:"operation"`
+	Actor     string `json:"actor,omitempty"`
 	Step      string `json:"step,omitempty"`
 	Tool      string `json:"tool"`
 	Effect    string `json:"effect"`
@@ -84,7 +85,7 @@ func (e *Executor) RunReport(ctx context.Context, tenant, run string) (*RunRepor
 }
 
 func itemOf(op, by *Operation) RunItem {
-	item := RunItem{Operation: op.ID, Step: op.Step, Tool: op.Tool, Effect: op.Effect, Status: op.Status, Reason: op.Reason}
+	item := RunItem{Operation: op.ID, Actor: op.Actor, Step: op.Step, Tool: op.Tool, Effect: op.Effect, Status: op.Status, Reason: op.Reason}
 	if by != nil {
 		item.Compensation, item.CompensationStatus = by.ID, by.Status
 	}

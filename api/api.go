@@ -89,6 +89,7 @@ func newDoor(ex *pawl.Executor, store pawl.Store, o *Options) *door {
 	d.addOperations()
 	d.addReviews()
 	d.addDecisions()
+	d.addRuns()
 	d.addTools()
 	if d.opts.Feed != nil {
 		d.addEvents()

@@ -16,7 +16,7 @@ import (
 // person or a host sends it.
 type Said struct {
 	ID        string          `json:"id,omitempty" minLength:"1" maxLength:"256" doc:"Names the decision: sent again with the same content it changes nothing and has the same answer; with other content it is refused."`
-	Choice    pawl.Choice     `json:"choice" enum:"approve,reject,withdraw,happened,did_not_happen,resend,fence,note" doc:"What is decided."`
+	Choice    pawl.Choice     `json:"choice" enum:"approve,reject,withdraw,happened,did_not_happen,resend,fence,compensate,note" doc:"What is decided."`
 	Why       string          `json:"why" minLength:"1" maxLength:"2000" doc:"How the person knows, or why it is wanted."`
 	Who       string          `json:"who,omitempty" maxLength:"256" doc:"Who decides: the token's actor. Needed where the token has none."`
 	Ref       string          `json:"ref,omitempty" maxLength:"256" doc:"The provider's id of an effect that happened."`

@@ -87,7 +87,7 @@ func (d *document) validate(t *testing.T, what, value string, path ...string) {
 // taken.
 func (d *document) check(t *testing.T, r *http.Request, body string, got *reply) {
 	t.Helper()
-	path, method := d.route(r.URL.Path), strings.ToLower(r.Method)
+	path, method := d.route(r.URL.EscapedPath()), strings.ToLower(r.Method)
 	if path == "" || d.at("paths", path, method) == nil {
 		if got.status < 400 && r.URL.Path != "/openapi.json" {
 			t.Errorf("%s %s is served and is not in the document", r.Method, r.URL.Path)

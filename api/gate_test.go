@@ -49,7 +49,7 @@ func routes(t *testing.T, c *client) map[string]string {
 	list := map[string]string{"GET /openapi.json": ""}
 	for path, methods := range c.doc.at("paths").(map[string]any) {
 		for method := range methods.(map[string]any) {
-			list[strings.ToUpper(method)+" "+strings.ReplaceAll(path, "{id}", "op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e")] = ""
+			list[strings.ToUpper(method)+" "+strings.NewReplacer("{id}", "op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e", "{run}", "run-1").Replace(path)] = ""
 		}
 	}
 	for r, body := range map[string]string{
@@ -58,14 +58,16 @@ func routes(t *testing.T, c *client) map[string]string {
 		"POST /v1/reviews/op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e/decisions": `{"version":1,"choice":"happened","why":"seen"}`,
 		"POST /v1/reviews/decisions":                                     `{"id":"d1","choice":"note","why":"seen","items":[{"id":"op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e","version":1}]}`,
 		"POST /v1/reviews/preview":                                       `{"choice":"approve"}`,
+		"POST /v1/runs/run-1/plan":                                       `{"steps":[{"step":"1","tool":"none"}]}`,
+		"POST /v1/runs/run-1/abort":                                      `{"why":"it is off","who":"ana"}`,
 	} {
 		if _, there := list[r]; !there {
 			t.Errorf("the document lacks %s", r)
 		}
 		list[r] = body
 	}
-	if len(list) != 16 {
-		t.Errorf("got %d routes, want 16: say here what a new one takes: %v", len(list), list)
+	if len(list) != 20 {
+		t.Errorf("got %d routes, want 20: say here what a new one takes: %v", len(list), list)
 	}
 	return list
 }
@@ -73,6 +75,11 @@ func routes(t *testing.T, c *client) map[string]string {
 // decides reports whether a route is for those who decide.
 func decides(route string) bool {
 	return strings.HasSuffix(route, "/decisions") || strings.HasSuffix(route, "/preview")
+}
+
+// calls reports whether a route is for those who make calls.
+func calls(route string) bool {
+	return route == "POST /v1/calls" || strings.HasPrefix(route, "POST /v1/runs/")
 }
 
 // open routes are those that need no token.
@@ -143,7 +150,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			want = map[string]bool{"only": false, "ana": false, "cleo": false} // they have a tenant
 		case route == "GET /v1/tools":
 			want["only"] = true
-		case route == "POST /v1/calls":
+		case calls(route):
 			want = map[string]bool{"only": true, "ana": true, "cleo": false}
 		case decides(route):
 			want = map[string]bool{"only": false, "ana": false, "cleo": true}
@@ -157,7 +164,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		}
 		if body != "" {
 			other := strings.Replace(body, "{", `{"tenant":"evil",`, 1)
-			if got, code := try(t, s.as("cleo"), route, other, nil); route != "POST /v1/calls" && (got != http.StatusForbidden || code != string(CodeOtherTenant)) {
+			if got, code := try(t, s.as("cleo"), route, other, nil); !calls(route) && (got != http.StatusForbidden || code != string(CodeOtherTenant)) {
 				t.Errorf("%s with another tenant in the body: got %d %s, want 403", route, got, code)
 			}
 		}

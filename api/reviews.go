@@ -57,7 +57,7 @@ type Yes struct {
 
 // Offer is a choice and why it cannot be made now.
 type Offer struct {
-	Choice pawl.Choice `json:"choice" enum:"approve,reject,withdraw,happened,did_not_happen,resend,fence,note"`
+	Choice pawl.Choice `json:"choice" enum:"approve,reject,withdraw,happened,did_not_happen,resend,fence,compensate,note"`
 	Legal  bool        `json:"legal"`
 	Code   Code        `json:"code,omitempty" doc:"Why it is not, for programs."`
 	Why    string      `json:"why,omitempty" doc:"Why it is not, for people."`
@@ -172,7 +172,7 @@ type previewInput struct {
 }
 
 type previewRequest struct {
-	Choice pawl.Choice `json:"choice" enum:"approve,reject,withdraw,happened,did_not_happen,resend,fence,note" doc:"What would be decided."`
+	Choice pawl.Choice `json:"choice" enum:"approve,reject,withdraw,happened,did_not_happen,resend,fence,compensate,note" doc:"What would be decided."`
 	Who    string      `json:"who,omitempty" maxLength:"256" doc:"Who would decide: the token's actor. Needed where the token has none."`
 	Tool   string      `json:"tool,omitempty" doc:"Only this tool."`
 	Run    string      `json:"run,omitempty" doc:"Only this run."`
