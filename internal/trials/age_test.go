@@ -50,5 +50,12 @@ func older(op *pawl.Operation, d time.Duration) *pawl.Operation {
 		back(&aged.Attempts[i].Permit)
 		back(&aged.Attempts[i].Ended)
 	}
+	if op.Approval != nil {
+		a := *op.Approval
+		for _, t := range []*time.Time{&a.Expires, &a.Until, &a.Used} {
+			back(t)
+		}
+		aged.Approval = &a
+	}
 	return &aged
 }
