@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 )
@@ -35,24 +36,26 @@ const toolResult = `{"id":"ch_3PqX8y2eZvKYlo2C1mXk9aBd","status":"succeeded","am
 
 // jobs makes the jobs of one caller.
 type jobs struct {
-	caller uint64
-	dice   *rand.Rand
-	n      int64
+	run  string // each caller has a run of its own
+	dice *rand.Rand
+	n    int64
 }
 
 func newJobs(caller int) *jobs {
-	return &jobs{caller: uint64(caller), dice: rand.New(rand.NewPCG(rand.Uint64(), uint64(caller)))}
+	return &jobs{
+		run:  fmt.Sprintf("run-%016x-%d", rand.Uint64(), caller),
+		dice: rand.New(rand.NewPCG(rand.Uint64(), uint64(caller))),
+	}
 }
 
 func (g *jobs) next() *job {
 	g.n++
-	j := &job{n: g.n}
+	j := &job{n: g.n, run: g.run}
 	a, b := g.dice.Uint64(), g.dice.Uint64()
 	for i := range 8 {
 		j.key[i], j.key[8+i] = byte(a>>(8*i)), byte(b>>(8*i))
 	}
 	digits := j.hex()
-	j.run = "run-" + digits[:12]
 	j.step = strconv.FormatInt(g.n, 10)
 	j.args = make([]byte, 0, len(argsHead)+len(digits)+len(argsTail))
 	j.args = append(append(append(j.args, argsHead...), digits...), argsTail...)
