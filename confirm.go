@@ -136,13 +136,14 @@ func (t *turn) prepare(in *Intent, a *Approval) (*flight, *Standing, *Envelope, 
 		return nil, nil, t.refuse(ReasonInvalidArguments, err.Error()), nil
 	}
 	var standing *Standing
-	if !t.within(func() {
+	if !t.within(func() *flight {
 		defer t.e.dismiss()
 		ctx, cancel := context.WithDeadline(t.ctx, t.end)
 		defer cancel()
 		if standing, err = t.e.store.Begin(ctx, op, first.raw); err == nil && standing == nil {
 			t.e.tell(t.ctx, op, &Transition{State: op.State, Entry: first.entry})
 		}
+		return nil
 	}) {
 		return nil, nil, undecided(t.effect, in.ID.String()), errStoreSlow
 	}
@@ -219,13 +220,14 @@ func (t *turn) sendApproved(op *Operation) (*Envelope, error) {
 	}
 	var f *flight
 	var err error
-	if !t.within(func() {
+	if !t.within(func() *flight {
 		var fresh *Operation
 		if fresh, err = t.e.firstPermit(t.ctx, op, t.tool); err != nil {
 			t.e.dismiss()
-			return
+			return nil
 		}
 		f = t.launch(fresh)
+		return f
 	}) {
 		return undecided(t.effect, op.ID.String()), errStoreSlow
 	}

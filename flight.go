@@ -28,13 +28,20 @@ type flight struct {
 	refused  int           // refusals by the rules in a row
 	wished   time.Duration // the pause the provider last asked for
 
-	answers chan answer
+	// permit: the newest permit has not been used yet.
+	permit bool
+	// sending is the attempt that is about to be made.
+	sending func() answer
+
+	answers chan *answer
 	outs    []out     // attempts without an answer yet
 	waitFor time.Time // until when the newest attempt is waited for
 
 	mu        sync.Mutex
 	op        *Operation
-	changed   chan struct{} // closed at the next change; nil once the flight has landed
+	changed   chan struct{} // closed at the next change; nil while nobody waits for it
+	landed    bool
+	ready     chan struct{} // closed when the caller may look; nil once it is
 	idle      time.Time     // nothing will happen by itself before this time
 	abandoned map[int]bool  // attempts whose answer is no longer waited for
 }
@@ -63,22 +70,9 @@ const (
 	maxRefused = 4
 )
 
-// launch starts to drive an operation whose lease the caller holds and for which a place
-// was admitted. send says that its newest permit has not been used yet.
-func (e *Executor) launch(f *flight, send bool) *flight {
-	e.enlist(f)
-	go func() {
-		defer e.dismiss()
-		defer f.land()
-		f.drive(send)
-	}()
-	return f
-}
-
 // enlist makes the flight the one that calls of this process wait for.
 func (e *Executor) enlist(f *flight) {
-	f.answers = make(chan answer, f.op.Contract.MaxAttempts+1)
-	f.changed = make(chan struct{})
+	f.answers = make(chan *answer, f.op.Contract.MaxAttempts+1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.flights[f.id] = f
@@ -121,9 +115,9 @@ func (f *flight) land() {
 	}
 	f.e.mu.Unlock()
 	f.mu.Lock()
-	close(f.changed)
-	f.changed = nil
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	f.landed = true
+	f.wake()
 }
 
 // publish makes a newer state visible to everyone who waits.
@@ -136,8 +130,18 @@ func (f *flight) publish(op *Operation) {
 	f.wake()
 }
 
-// show makes an operation the one that is waited for, whatever was shown before.
-func (f *flight) show(op *Operation) {
+// show lets the caller that began the flight look at it.
+func (f *flight) show() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ready != nil {
+		close(f.ready)
+		f.ready = nil
+	}
+}
+
+// replace makes an operation the one that is waited for, whatever was before.
+func (f *flight) replace(op *Operation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.op = op
@@ -147,7 +151,7 @@ func (f *flight) show(op *Operation) {
 func (f *flight) wake() {
 	if f.changed != nil {
 		close(f.changed)
-		f.changed = make(chan struct{})
+		f.changed = nil
 	}
 }
 
@@ -156,19 +160,24 @@ func (f *flight) wake() {
 func (f *flight) view() (*Operation, <-chan struct{}, time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.changed == nil && !f.landed {
+		f.changed = make(chan struct{})
+	}
 	return f.op, f.changed, f.idle
 }
 
 func (f *flight) current() *Operation {
-	op, _, _ := f.view()
-	return op
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.op
 }
 
 // restsBeyond reports whether the flight goes on and nothing will happen by itself until
 // after a time.
 func (f *flight) restsBeyond(end time.Time) bool {
-	_, changed, idle := f.view()
-	return changed != nil && idle.After(end)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.landed && f.idle.After(end)
 }
 
 func (f *flight) rest(until time.Time) {
@@ -224,19 +233,47 @@ func (f *flight) pause(d time.Duration) bool {
 	}
 }
 
-// drive works on the operation until it is settled or nobody waits for it here any more.
-func (f *flight) drive(send bool) {
-	ctx, giveUp := context.WithCancel(f.ctx)
-	defer f.drain()
-	defer giveUp() // closes what is still out; its evidence is drained
-	stop := context.AfterFunc(f.e.base, giveUp)
-	defer stop()
+// fly drives an operation whose lease the caller holds and for which a place was admitted,
+// until it is settled or nobody waits for it here any more.
+func (f *flight) fly() { f.drive(f.e.dismiss) }
 
-	if send && !f.start(ctx) {
-		return
+// drive works on the operation and calls over at the end.
+func (f *flight) drive(over func()) {
+	ctx, giveUp := context.WithCancel(valued{f.e.base, f.ctx})
+	land := func() {
+		giveUp() // closes what is still out; its evidence is drained
+		f.drain()
+		f.land()
+		f.show()
+		over()
 	}
-	for f.step(ctx) {
+	f.carryOn(ctx, land, !f.permit || f.start(ctx))
+}
+
+// carryOn works until there is nothing more to do here. A first attempt is made by this
+// goroutine itself; if that takes long, another one carries on meanwhile.
+func (f *flight) carryOn(ctx context.Context, land func(), on bool) {
+	for on {
+		if f.sending == nil {
+			on = f.step(ctx)
+		} else if !f.attempt(func() { f.carryOn(ctx, land, true) }) {
+			return
+		}
 	}
+	land()
+}
+
+// valued is a context that ends with one and has the values of another.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+func (v valued) Value(key any) any {
+	if value := v.values.Value(key); value != nil {
+		return value
+	}
+	return v.Context.Value(key)
 }
 
 // step does the next thing there is to do, or waits for it. It reports whether to go on.
@@ -361,7 +398,7 @@ func (f *flight) release(op *Operation, m Move) {
 }
 
 // take records the evidence of an attempt that ended.
-func (f *flight) take(a answer) {
+func (f *flight) take(a *answer) {
 	f.outs = slices.DeleteFunc(f.outs, func(o out) bool { return o.attempt == a.attempt })
 	f.wished = a.evidence.retryAfter()
 	f.event(&Event{Kind: EventAnswer, Attempt: a.attempt, Evidence: &a.evidence})

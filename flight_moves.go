@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,10 +36,44 @@ func (f *flight) send(ctx context.Context) bool {
 		s.Deadline = f.waitFor
 	}
 	f.outs = append(f.outs, out{attempt: n, until: f.waitFor.Add(c.Linger + giveUpGrace)})
-	go func() {
+	f.sending = func() answer {
 		defer cancel()
-		f.deliver(answer{attempt: n, evidence: f.e.attempt(attempt, f.tool.Port, s, n)})
+		return answer{attempt: n, evidence: f.e.attempt(attempt, f.tool.Port, s, n)}
+	}
+	return true
+}
+
+// prompt is how long an attempt may take before another goroutine attends to its flight.
+const prompt = 10 * time.Millisecond
+
+// attempt makes the attempt that is due on the goroutine that drives the flight, which then
+// takes the answer. If that takes longer than prompt, carryOn drives the flight meanwhile and
+// attempt returns false: the answer has been delivered to it.
+func (f *flight) attempt(carryOn func()) bool {
+	var moved atomic.Bool // whoever sets it drives the flight from here on
+	send := f.sending
+	f.sending = nil
+	watch := time.AfterFunc(prompt, func() {
+		f.show()
+		if moved.CompareAndSwap(false, true) {
+			carryOn()
+		}
+	})
+	defer watch.Stop()
+	returned := false
+	defer func() {
+		if !returned && moved.CompareAndSwap(false, true) { // the port ended its goroutine
+			go carryOn()
+		}
 	}()
+	a := send()
+	returned = true
+	if !moved.CompareAndSwap(false, true) {
+		f.deliver(&a)
+		return false
+	}
+	f.take(&a)
+	f.show()
 	return true
 }
 
@@ -57,7 +92,7 @@ func giveBackNote(late, lapsing, off bool) string {
 
 // deliver hands an answer to the flight, or to the record where the flight has stopped
 // waiting for it.
-func (f *flight) deliver(a answer) {
+func (f *flight) deliver(a *answer) {
 	f.mu.Lock()
 	late := f.abandoned[a.attempt]
 	if !late {
@@ -123,15 +158,15 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	case <-f.e.stopping:
 		return false
 	}
-	f.show(doubtful(op)) // whoever is told now is told while the permit is being written
+	f.replace(doubtful(op)) // whoever is told now is told while the permit is being written
 	fresh, err := f.e.reopen(ctx, op)
 	switch {
 	case err == nil:
 		f.token = fresh.Token
-		f.show(fresh)
+		f.replace(fresh)
 		return f.start(ctx)
 	case !mayBeWritten(err) && !errors.Is(err, ErrStale):
-		f.show(fresh) // someone else may have reopened it
+		f.replace(fresh) // someone else may have reopened it
 	}
 	return false
 }

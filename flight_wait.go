@@ -71,7 +71,7 @@ func (f *flight) abandonOverdue() {
 		}
 		f.abandoned[o.attempt] = true
 		f.mu.Unlock()
-		f.take(answer{attempt: o.attempt, evidence: Evidence{Class: ClassAmbiguous, Proof: "linger_over"}})
+		f.take(&answer{attempt: o.attempt, evidence: Evidence{Class: ClassAmbiguous, Proof: "linger_over"}})
 	}
 }
 

@@ -37,9 +37,15 @@ func NewFunc[In, Out any](c Contract, fn func(ctx context.Context, in In) (Out, 
 
 // decodeArgs decodes canonical arguments; numbers in untyped places keep their digits.
 func decodeArgs[In any](args json.RawMessage) (in In, err error) {
-	d := json.NewDecoder(bytes.NewReader(args))
-	d.UseNumber()
-	err = d.Decode(&in)
+	switch into := any(&in).(type) {
+	case *json.RawMessage:
+		*into = bytes.Clone(args)
+		return in, nil
+	default:
+		d := json.NewDecoder(bytes.NewReader(args))
+		d.UseNumber()
+		err = d.Decode(into)
+	}
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):

@@ -13,10 +13,9 @@ func EncodeEntry(e *Entry) ([]byte, error) { return AppendEntry(make([]byte, 0, 
 // ChainHash links an entry to the one before it: SHA-256(previous hash, entry bytes).
 // The first entry's previous hash is empty.
 func ChainHash(prev, entry []byte) []byte {
-	h := sha256.New()
-	h.Write(prev)
-	h.Write(entry)
-	return h.Sum(nil)
+	b := make([]byte, 0, 1024)
+	sum := sha256.Sum256(append(append(b, prev...), entry...))
+	return sum[:]
 }
 
 // DecodeHistory reads stored entries, oldest first, and checks that they are numbered

@@ -23,6 +23,8 @@ type Identified struct {
 	// Scope is the contract's, or ScopeRun for a call without a step under ScopeStep.
 	Scope Scope
 	blob  Blob
+	// identity is Identity as canonical JSON.
+	identity json.RawMessage
 }
 
 // CallError is a fault of the call itself: nothing was recorded and nothing sent. Its
@@ -84,6 +86,9 @@ func Identify(c *Contract, call *Call) (*Identified, error) {
 	if id.Identity, err = identityOf(c, args); err != nil {
 		return nil, err
 	}
+	if id.identity, err = AppendJSON(nil, id.Identity); err != nil {
+		return nil, &CallError{Reason: ReasonInvalidArguments, Err: fmt.Errorf("identity: %w", err)}
+	}
 	return id, id.place(c, call)
 }
 
@@ -113,7 +118,7 @@ func identityOf(c *Contract, args map[string]any) (map[string]any, error) {
 
 // place decides the scope and fills the blob.
 func (id *Identified) place(c *Contract, call *Call) error {
-	id.blob = Blob{ID: id.Identity, Tool: c.Tool, Tenant: call.Tenant}
+	id.blob = Blob{ID: id.Identity, id: id.identity, Tool: c.Tool, Tenant: call.Tenant}
 	id.Scope = c.Scope
 	switch c.Scope {
 	case ScopeBusiness:
@@ -154,14 +159,19 @@ func (id *Identified) claims(c *Contract, call *Call, in *Intent) error {
 	}
 	in.IdentityClaim = digest("identity", blob)
 	if call.Run != "" {
-		b := Blob{ID: id.Identity, Tool: c.Tool, Tenant: call.Tenant, Run: call.Run}
+		place := RunPlace(call.Run)
+		b := Blob{ID: id.Identity, id: id.identity, Tool: c.Tool, Tenant: call.Tenant, Run: call.Run}
 		anyStep, err := b.Bytes()
 		if err != nil {
 			return err
 		}
 		in.StepClaim = digest("step", anyStep)
+		once := digest("once", anyStep)
 		if c.Scope == ScopeStep {
-			in.OnceClaim = digest("once", anyStep)
+			in.OnceClaim = placed(once, place, once)
+		}
+		if id.blob.Run == call.Run {
+			in.IdentityClaim = placed(in.IdentityClaim, place, once)
 		}
 	}
 	if len(c.Serialize) > 0 {
@@ -178,12 +188,25 @@ func (id *Identified) claims(c *Contract, call *Call, in *Intent) error {
 	return nil
 }
 
+// RunPlace is what claims in a run begin with, so that a store that keeps claims in order
+// keeps those of a run together.
+func RunPlace(run string) [4]byte {
+	d := digest("run", []byte(run))
+	return [4]byte(d[:4])
+}
+
+// placed puts a digest beside those of the same run, and there beside those of the same
+// identity. What sets it apart within these are its last 64 bits.
+func placed(d Digest, run [4]byte, identity Digest) Digest {
+	copy(d[:4], run[:])
+	copy(d[4:8], identity[4:8])
+	return d
+}
+
 func digest(kind string, b []byte) Digest {
-	h := sha256.New()
-	h.Write([]byte(kind))
-	h.Write([]byte{0})
-	h.Write(b)
-	return Digest(h.Sum(nil)[:16])
+	text := append(append(make([]byte, 0, 512), kind...), 0)
+	sum := sha256.Sum256(append(text, b...))
+	return Digest(sum[:16])
 }
 
 // compare tells a repeat's arguments from the ones that were recorded: guards are fields

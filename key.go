@@ -114,6 +114,8 @@ type Blob struct {
 	Step string
 	// Gen counts the generations of the identity, from 0.
 	Gen int
+	// id is ID as canonical JSON, where that has been made.
+	id []byte
 }
 
 // Bytes returns the canonical JSON of what the key is derived from:
@@ -131,7 +133,14 @@ func (b Blob) Bytes() ([]byte, error) {
 	case b.Gen < 0:
 		return nil, fmt.Errorf("key blob: generation %d", b.Gen)
 	}
-	out := make([]byte, 0, 256)
+	id := b.id
+	if id == nil {
+		var err error
+		if id, err = AppendJSON(nil, b.ID); err != nil {
+			return nil, fmt.Errorf("key blob: identity: %w", err)
+		}
+	}
+	out := make([]byte, 0, 96+len(id)+len(b.Run)+len(b.Step)+len(b.Tenant)+len(b.Tool))
 	out = append(out, '{')
 	if b.Gen > 0 {
 		out = append(out, `"gen":`...)
@@ -139,19 +148,19 @@ func (b Blob) Bytes() ([]byte, error) {
 		out = append(out, ',')
 	}
 	out = append(out, `"id":`...)
-	out, err := AppendJSON(out, b.ID)
-	if err != nil {
-		return nil, fmt.Errorf("key blob: identity: %w", err)
-	}
+	out = append(out, id...)
 	for _, member := range []struct{ name, value string }{
 		{"run", b.Run}, {"step", b.Step}, {"tenant", b.Tenant}, {"tool", b.Tool},
 	} {
 		if member.value == "" {
 			continue
 		}
-		out = append(out, `,"`+member.name+`":`...)
-		if out, err = AppendJSON(out, member.value); err != nil {
-			return nil, fmt.Errorf("key blob: %s: %w", member.name, err)
+		out = append(out, ',', '"')
+		out = append(out, member.name...)
+		out = append(out, '"', ':')
+		var wrong *JSONError
+		if out, wrong = appendText(out, member.value); wrong != nil {
+			return nil, fmt.Errorf("key blob: %s: %w", member.name, wrong)
 		}
 	}
 	return append(out, '}'), nil

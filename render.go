@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -119,18 +118,15 @@ func effectSentence(effect string, s Status) string {
 	}
 }
 
-var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
-
 // effectText fills the contract's template with canonical identity fields and scalar
 // arguments. Without a template it names the tool and its identity.
 func effectText(c *Contract, id *Identified) string {
 	if c.Effect != "" {
-		return placeholder.ReplaceAllStringFunc(c.Effect, func(p string) string {
-			name := p[1 : len(p)-1]
+		return filled(c.Effect, func(name string) any {
 			if v, ok := id.Identity[name]; ok {
-				return plainText(v)
+				return v
 			}
-			return plainText(at(id.Args, name))
+			return at(id.Args, name)
 		})
 	}
 	if c.Class == Read || len(id.Identity) == 0 || c.IdentityAll {
@@ -145,6 +141,27 @@ func effectText(c *Contract, id *Identified) string {
 		b.WriteString(" " + f.Name + " " + plainText(id.Identity[f.Name]))
 	}
 	return b.String()
+}
+
+// filled is a template with each {name} replaced by the text of its value.
+func filled(template string, value func(name string) any) string {
+	var b strings.Builder
+	for {
+		open := strings.IndexByte(template, '{')
+		end := strings.IndexAny(template[open+1:], "{}") + open + 1
+		if open < 0 || end == open { // no placeholder is left
+			b.WriteString(template)
+			return b.String()
+		}
+		if template[end] == '{' {
+			b.WriteString(template[:end])
+			template = template[end:]
+			continue
+		}
+		b.WriteString(template[:open])
+		b.WriteString(plainText(value(template[open+1 : end])))
+		template = template[end+1:]
+	}
 }
 
 // plainText shows one value in a sentence: short, on one line, no control characters.

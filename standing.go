@@ -184,17 +184,18 @@ func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
 	token := newToken()
 	var f *flight
 	var err error
-	if !t.within(func() {
+	if !t.within(func() *flight {
 		var fresh *Operation
 		if fresh, err = t.e.apply(t.ctx, op, &Event{
 			Kind: EventTakeover, At: now, By: "worker " + t.e.opts.Worker, Token: op.Token, NewToken: token, Lease: now.Add(t.e.opts.Lease),
 		}); err != nil || fresh.Token != token {
 			t.e.dismiss()
-			return
+			return nil
 		}
 		f = t.flight(fresh)
 		f.eager = !t.asked
-		t.e.launch(f, false)
+		t.e.enlist(f)
+		return f
 	}) {
 		return nil, 0
 	}
@@ -226,13 +227,14 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	t.about = &op.Intent
 	var f *flight
 	var err error
-	if !t.within(func() {
+	if !t.within(func() *flight {
 		var fresh *Operation
 		if fresh, err = t.reopened(op); err != nil {
 			t.e.dismiss()
-			return
+			return nil
 		}
 		f = t.launch(fresh)
+		return f
 	}) {
 		return undecided(t.effect, op.ID.String()), errStoreSlow
 	}

@@ -152,11 +152,13 @@ func (e *Executor) reconcile(op *Operation) {
 		}()
 	}
 	e.enlist(f)
-	defer f.land()
 	if op.Status == Pending || op.out() {
 		if !f.event(&Event{Kind: EventTakeover}) {
+			f.land()
 			return
 		}
 	}
-	f.drive(false)
+	landed := make(chan struct{})
+	go f.drive(func() { close(landed) })
+	<-landed
 }

@@ -12,6 +12,7 @@ type turn struct {
 	e        *Executor
 	ctx      context.Context // ends at the deadline
 	call     *Call
+	named    string // the tool that the caller named; its port may have chosen another
 	tool     *Tool
 	id       *Identified
 	effect   string
@@ -159,20 +160,22 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 	}
 	var f *flight
 	var standing *Standing
-	if !t.within(func() {
+	if !t.within(func() *flight {
 		ctx, cancel := context.WithDeadline(t.ctx, t.end)
 		defer cancel()
 		if !holds(durableFirst) {
 			f = t.launch(op)
+			go f.fly()
 			standing, err = t.e.store.Begin(ctx, op, first.raw)
-			return
+			return nil
 		}
 		if standing, err = t.e.store.Begin(ctx, op, first.raw); err != nil || standing != nil {
 			t.e.dismiss()
-			return
+			return nil
 		}
 		t.e.tell(t.ctx, op, &Transition{State: op.State, Entry: first.entry})
 		f = t.launch(op)
+		return f
 	}) {
 		return nil, nil, undecided(t.effect, in.ID.String()), errStoreSlow
 	}
@@ -188,14 +191,22 @@ var errStoreSlow = errors.New("the store did not answer before the turn was over
 // within runs a write of the store and what follows from it, and reports whether both came
 // to an end inside the turn. A write that has begun cannot be withdrawn: it goes on, as part
 // of the executor's work, and nothing that it sets may be read then. A permit that it gives
-// too late is given back.
-func (t *turn) within(write func()) bool {
+// too late is given back. A flight that the write begins is driven by the same goroutine, and
+// the caller goes on as soon as there is something to see: an answer that is prompt.
+func (t *turn) within(write func() *flight) bool {
 	done := make(chan struct{})
 	t.e.work.Add(1)
 	go func() {
-		defer t.e.work.Done()
-		defer close(done)
-		write()
+		f := write()
+		if f == nil || !f.permit || f.op.Contract.Snapshot {
+			close(done)
+		} else {
+			f.ready = done
+		}
+		t.e.work.Done() // a flight has its own place in the executor's work
+		if f != nil {
+			f.fly()
+		}
 	}()
 	select {
 	case <-done:
@@ -244,15 +255,15 @@ func notWritten(err error) bool {
 	return !holds(commitMayBeMade)
 }
 
-// launch drives an operation whose newest permit this call holds, or one in doubt that it
-// has taken up.
+// launch begins the flight of an operation whose newest permit this call holds, or of one in
+// doubt that it has taken up.
 func (t *turn) launch(op *Operation) *flight {
 	f := t.flight(op)
-	send := op.Status == Pending
-	if !send {
+	if f.permit = op.Status == Pending; !f.permit {
 		f.eager, t.asked = true, true
 	}
-	return t.e.launch(f, send)
+	t.e.enlist(f)
+	return f
 }
 
 func (t *turn) flight(op *Operation) *flight {
@@ -283,9 +294,7 @@ func (t *turn) intent(gen int) (*Intent, error) {
 		Deadline: t.deadline, Created: now, Attributes: t.call.Attributes, Trace: TraceOf(t.ctx),
 	}
 	t.about = in
-	if in.Identity, err = AppendJSON(nil, t.id.Identity); err != nil {
-		return nil, fmt.Errorf("identity: %w", err)
-	}
+	in.Identity = t.id.identity
 	if err := t.id.claims(c, t.call, in); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
@@ -335,6 +344,11 @@ func (t *turn) latest(op *Operation) *Operation {
 // turn, or at the turn's end. f is the flight that drives it, nil where this process has
 // none.
 func (t *turn) wait(f *flight, op *Operation) *Operation {
+	if f != nil {
+		if now := f.current(); answered(now) {
+			return now
+		}
+	}
 	// The flight turns PENDING into UNKNOWN at the turn's end; that is worth a moment.
 	timer := time.NewTimer(time.Until(t.end) + min(reportGrace, t.e.opts.Reserve/4))
 	defer timer.Stop()
