@@ -7,15 +7,17 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 const (
 	selectByID  = `SELECT op FROM intents WHERE id = ?1`
 	updateState = `UPDATE OR IGNORE states SET held = ?1, open = ?2, status = ?3, version = ?4, review = ?5, ref = ?6,
 		state_sum = ?7, token = ?8, lease = ?9, due = ?10, claim_sum = ?11
-		WHERE op = ?12 AND version = ?13 AND token = ?14`
+		WHERE op = ?12 AND version = ?13 AND token = ?14 AND held & 2 = ?1 & 2`
+	updateHeld    = `UPDATE states SET held = held & ~2 | ?2 & 2 WHERE op = ?1`
 	insertChange  = `INSERT INTO changes (line, entry, state) VALUES (?1 << 20 | ?2, ?3, ?4)`
-	selectVersion = `SELECT version, token FROM states WHERE op = ?1`
+	selectVersion = `SELECT version, token, held, once_claim FROM states WHERE op = ?1`
 )
 
 // maxVersion is the greatest version that changes.line has room for.
@@ -74,17 +76,14 @@ func (a *application) apply(w *writer) error {
 		a.refusal = pawl.ErrNotFound
 		return nil
 	}
-	p := params{s: w.stmt.updateState}
-	p.state(a.row)
-	p.int(op)
-	p.int(a.version)
-	p.int(a.token)
-	if changed, err := p.exec(); err != nil {
-		return err
-	} else if !changed {
-		return a.explain(w, op)
+	changed, err := a.update(w, op)
+	if err == nil && !changed {
+		changed, err = a.explain(w, op)
 	}
-	p = params{s: w.stmt.insertChange}
+	if !changed || err != nil {
+		return err
+	}
+	p := params{s: w.stmt.insertChange}
 	p.int(op)
 	p.int(a.row.version)
 	p.raw(a.entry)
@@ -93,18 +92,77 @@ func (a *application) apply(w *writer) error {
 	return err
 }
 
-// explain finds out why nothing was changed: the row moved on, or a claim that it takes
-// up again is held.
-func (a *application) explain(w *writer, op int64) error {
+// update writes the new state, unless the row moved on, a claim that it takes up again is
+// held, or the once-claim is to be let go or taken up.
+func (a *application) update(w *writer, op int64) (bool, error) {
+	p := params{s: w.stmt.updateState}
+	p.state(a.row)
+	p.int(op)
+	p.int(a.version)
+	p.int(a.token)
+	return p.exec()
+}
+
+// explain finds out why nothing was changed. It moves the once-claim where that was why, and
+// then writes the new state.
+func (a *application) explain(w *writer, op int64) (changed bool, err error) {
+	var version, token, held int64
+	var once pawl.Digest
 	p := params{s: w.stmt.version}
 	p.int(op)
-	a.refusal = pawl.ErrStale
-	_, err := p.query(func(s *sqlite3.Stmt) {
-		if s.ColumnInt64(0) == a.version && s.ColumnInt64(1) == a.token {
+	if _, err = p.query(func(s *sqlite3.Stmt) {
+		version, token, held = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2)
+		copy(once[:], s.ColumnRawBlob(3))
+	}); err != nil {
+		return false, err
+	}
+	same := (version == a.version && token == a.token) || !rule.Holds(rule.WritesAreCompared)
+	switch {
+	case !same:
+		a.refusal = pawl.ErrStale
+		return false, nil
+	case held&heldOnce == a.row.held&heldOnce:
+		a.refusal = pawl.ErrHeld
+		return false, nil
+	}
+	takes := a.row.held&heldOnce != 0
+	if takes && claimed(once) {
+		p = params{s: w.stmt.byOnce}
+		p.blob(once[:])
+		if _, taken, err := p.one(); taken || err != nil {
 			a.refusal = pawl.ErrHeld
+			return false, err
 		}
-	})
-	return err
+	}
+	p = params{s: w.stmt.updateHeld}
+	p.int(op)
+	p.int(a.row.held)
+	if _, err := p.exec(); err != nil {
+		return false, err
+	}
+	if changed, err = a.update(w, op); err != nil {
+		return false, err
+	}
+	if !changed { // another claim is held: what was written is undone
+		p = params{s: w.stmt.updateHeld}
+		p.int(op)
+		p.int(held)
+		a.refusal = pawl.ErrHeld
+		_, err = p.exec()
+		return false, err
+	}
+	switch {
+	case !claimed(once):
+		return true, nil
+	case takes:
+		_, err = w.claim(once[:], onceClaim, op)
+		return true, err
+	}
+	p = params{s: w.stmt.deleteClaim}
+	p.blob(once[:])
+	p.int(onceClaim)
+	_, err = p.exec()
+	return true, err
 }
 
 // opOf finds the row of an operation.

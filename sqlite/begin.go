@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	selectNewest    = `SELECT op FROM intents WHERE identity_claim = ?1 ORDER BY gen DESC LIMIT 1`
+	selectNewest    = `SELECT op FROM claims WHERE claim = ?1 AND n >= 0 ORDER BY n DESC LIMIT 1`
 	selectByKey     = `SELECT op FROM intents WHERE key = ?1`
 	selectByStep    = `SELECT op FROM states WHERE step_claim = ?1 AND step_claim IS NOT NULL AND held & 1`
-	selectByOnce    = `SELECT op FROM states WHERE once_claim = ?1 AND once_claim IS NOT NULL AND held & 2`
+	selectByOnce    = `SELECT op FROM claims WHERE claim = ?1 AND n = -1`
 	selectBySubject = `SELECT op FROM states WHERE subject_claim = ?1 AND subject_claim IS NOT NULL AND held & 4`
 	selectByOp      = `SELECT ` + columns + ` FROM ` + joined + ` WHERE i.op = ?1`
 
@@ -24,9 +24,12 @@ const (
 	insertIntent = `INSERT INTO intents (id, lane, run, key, gen, identity_claim, intent, intent_sum, entry, state)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING`
 	deleteIntent = `DELETE FROM intents WHERE op = ?1`
+	deleteState  = `DELETE FROM states WHERE op = ?1`
 	insertState  = `INSERT INTO states (op, lane, step_claim, once_claim, subject_claim,
 		held, open, status, version, review, ref, state_sum, token, lease, due, claim_sum)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING`
+	insertClaim    = `INSERT INTO claims (claim, n, op) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	deleteClaim    = `DELETE FROM claims WHERE claim = ?1 AND n = ?2`
 	insertContract = `INSERT INTO contracts (hash, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING`
 )
 
@@ -39,8 +42,8 @@ type beginning struct {
 	first    []byte
 	contract []byte // its JSON, where the store may not have it yet
 
-	run    *runRow // to begin with it; nil without a run
-	intent *pawl.Intent
+	op  *pawl.Operation
+	run pawl.Digest // of the run's record; zero without a run
 
 	standing *row
 	kind     pawl.ClaimKind
@@ -91,11 +94,9 @@ func (db *DB) newBeginning(op *pawl.Operation, first []byte) (*beginning, error)
 	if err != nil {
 		return nil, err
 	}
-	b := &beginning{row: r, first: first, intent: &op.Intent}
+	b := &beginning{row: r, first: first, op: op}
 	if op.Run != "" {
-		if b.run, err = newRunRow(pawl.NewRun(op)); err != nil {
-			return nil, err
-		}
+		b.run = pawl.RunDigest(op.Tenant, op.Run)
 	}
 	b.size, b.opens = len(r.intent)+len(r.state)+len(first), true
 	b.contract, err = db.contracts.unsaved(op)
@@ -114,7 +115,7 @@ func (b *beginning) apply(w *writer) error {
 	if b.barred == nil {
 		inserted, err := b.insert(w)
 		if inserted && !known {
-			_, err = w.insertRun(b.run)
+			err = b.beginRun(w)
 		}
 		if inserted || err != nil {
 			return err
@@ -147,14 +148,25 @@ func (b *beginning) apply(w *writer) error {
 // lookForRun reports whether there is nothing to record about the run, and keeps a record
 // that bars the operation.
 func (b *beginning) lookForRun(w *writer) (known bool, err error) {
-	if b.run == nil {
+	if !claimed(b.run) {
 		return true, nil
 	}
-	x, err := w.runOf(b.run.id)
-	if x != nil && x.bars(b.intent) {
-		b.barred = x
+	p := params{s: w.stmt.run}
+	p.blob(b.run[:])
+	return p.query(func(s *sqlite3.Stmt) {
+		if x := viewRun(s); x.bars(&b.op.Intent) {
+			b.barred = x.kept()
+		}
+	})
+}
+
+// beginRun records the run with its first operation.
+func (b *beginning) beginRun(w *writer) error {
+	x, err := newRunRow(pawl.NewRun(b.op))
+	if err == nil {
+		_, err = w.insertRun(x)
 	}
-	return x != nil, err
+	return err
 }
 
 // lookForIdentity looks at the latest generation: it is in the way unless it is older
@@ -219,13 +231,27 @@ func (b *beginning) insert(w *writer) (bool, error) {
 	p.claim(&r.claims[claimOnce])
 	p.claim(&r.claims[claimSubject])
 	p.state(r)
-	if changed, err := p.exec(); err != nil {
+	free, err := p.exec()
+	if err != nil {
 		return false, err
-	} else if !changed {
-		p = params{s: w.stmt.deleteIntent}
-		p.int(op)
-		_, err := p.exec()
-		return false, err
+	}
+	if once := r.claims[claimOnce]; free && claimed(once) && r.held&heldOnce != 0 {
+		if free, err = w.claim(once[:], onceClaim, op); err != nil {
+			return false, err
+		}
+	}
+	if !free {
+		return false, b.undo(w, op)
+	}
+	if claimed(r.claims[claimIdentity]) {
+		if _, err := w.claim(r.claims[claimIdentity][:], r.gen, op); err != nil {
+			return false, err
+		}
+	}
+	if place := pawl.RunPlace(r.run); r.run != "" && place != [4]byte(r.claims[claimIdentity][:4]) {
+		if _, err := w.claim(place[:], op, op); err != nil {
+			return false, err
+		}
 	}
 	w.know(r.id, op)
 	if b.contract == nil {
@@ -236,6 +262,30 @@ func (b *beginning) insert(w *writer) (bool, error) {
 	p.raw(b.contract)
 	_, err = p.exec()
 	return true, err
+}
+
+// undo takes back what insert wrote before it met a claim that is held.
+func (b *beginning) undo(w *writer, op int64) error {
+	for _, s := range []*sqlite3.Stmt{w.stmt.deleteIntent, w.stmt.deleteState} {
+		p := params{s: s}
+		p.int(op)
+		if _, err := p.exec(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onceClaim is claims.n of a once-claim.
+const onceClaim = -1
+
+// claim takes a claim and reports whether it could be had.
+func (w *writer) claim(claim []byte, n, op int64) (bool, error) {
+	p := params{s: w.stmt.insertClaim}
+	p.blob(claim)
+	p.int(n)
+	p.int(op)
+	return p.exec()
 }
 
 // row copies one operation out.

@@ -116,7 +116,7 @@ func TestClaimPassesRefused(t *testing.T) {
 // TestCheckMissesParts removes a part without which an operation is not found at all.
 func TestCheckMissesParts(t *testing.T) {
 	t.Parallel()
-	for _, change := range []string{`DELETE FROM lanes`, `DELETE FROM states`, `DELETE FROM intents`} {
+	for _, change := range []string{`DELETE FROM lanes`, `DELETE FROM states`, `DELETE FROM intents`, `DELETE FROM claims`} {
 		db := openTest(t, newPath(t), small())
 		op, first := storetest.Op(storetest.Seed{Tool: "refund", Identity: "A"})
 		if _, err := db.Begin(t.Context(), op, first); err != nil {

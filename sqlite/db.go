@@ -265,8 +265,17 @@ func (x *confirmation) apply(w *writer) error {
 	return err
 }
 
+// selectUnclaimed counts what is missing in claims.
+const selectUnclaimed = `SELECT (
+		SELECT count(*) FROM intents i WHERE i.identity_claim IS NOT NULL AND NOT EXISTS (
+			SELECT 1 FROM claims c WHERE c.claim = i.identity_claim AND c.n = i.gen AND c.op = i.op)
+	) + (
+		SELECT count(*) FROM states s WHERE s.once_claim IS NOT NULL AND s.held & 2 AND NOT EXISTS (
+			SELECT 1 FROM claims c WHERE c.claim = s.once_claim AND c.n = -1 AND c.op = s.op)
+	)`
+
 // Check examines the whole file: SQLite's own structures, then the hash of every
-// contract, the seal of every row, and that no row lacks its parts.
+// contract, the seal of every row, and that no row lacks its parts or its claims.
 // It takes time in proportion to the file, and the write-ahead log can't begin anew meanwhile.
 func (db *DB) Check(ctx context.Context) error {
 	var errs []error
@@ -298,9 +307,17 @@ func (db *DB) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.query(`SELECT (SELECT count(*) FROM intents), (SELECT count(*) FROM states)`, none, func(s *sqlite3.Stmt) {
+		err = r.query(`SELECT (SELECT count(*) FROM intents), (SELECT count(*) FROM states)`, none, func(s *sqlite3.Stmt) {
 			if intents, states := s.ColumnInt64(0), s.ColumnInt64(1); intents != whole || states != whole {
 				errs = append(errs, fmt.Errorf("sqlite: %d intents and %d states make %d operations: %w", intents, states, whole, pawl.ErrCorrupt))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return r.query(selectUnclaimed, none, func(s *sqlite3.Stmt) {
+			if n := s.ColumnInt64(0); n > 0 {
+				errs = append(errs, fmt.Errorf("sqlite: %d operations lack a claim that they hold: %w", n, pawl.ErrCorrupt))
 			}
 		})
 	})

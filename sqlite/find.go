@@ -66,13 +66,16 @@ func newListing(q pawl.Query) (*listing, error) {
 		l.intents("intents_key", "i.key = ?", key)
 	}
 	if claimed(q.IdentityClaim) {
-		l.intents("intents_identity", "i.identity_claim = ?", q.IdentityClaim[:])
+		l.claims("c.claim = ? AND c.n >= 0", q.IdentityClaim[:])
+		l.add("i.identity_claim = ?", q.IdentityClaim[:])
 	}
 	if q.Ref != "" {
 		l.states("states_ref", "s.ref = ?", q.Ref)
 	}
 	if q.Run != "" {
-		l.intents("intents_run", "i.run = ? AND i.run <> ''", q.Run)
+		place := pawl.RunPlace(q.Run)
+		l.claims("c.claim BETWEEN ? AND ?", place[:], append(place[:], "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"...))
+		l.add("i.run = ?", q.Run)
 	}
 	if q.Review {
 		l.states("states_review", "s.review IS NOT NULL")
@@ -105,6 +108,13 @@ func newListing(q pawl.Query) (*listing, error) {
 
 func (l *listing) add(condition string, args ...any) {
 	l.where, l.args = append(l.where, condition), append(l.args, args...)
+}
+
+func (l *listing) claims(condition string, args ...any) {
+	if l.from == "" {
+		l.from = "(SELECT DISTINCT c.op FROM claims c WHERE " + condition + ") c CROSS JOIN intents i ON i.op = c.op CROSS JOIN states s ON s.op = c.op"
+		l.args = append(args, l.args...)
+	}
 }
 
 func (l *listing) intents(index, condition string, args ...any) {

@@ -266,7 +266,7 @@ func (db *DB) configure(c *sqlite3.Conn) error {
 	// fullfsync concerns macOS alone, where a plain sync leaves data in the drive.
 	for _, p := range []string{
 		`synchronous = ` + db.opts.synchronous, `fullfsync = ON`, `checkpoint_fullfsync = ON`,
-		`cache_size = -8192`, fmt.Sprintf(`journal_size_limit = %d`, db.opts.WALSize),
+		`cache_size = -32768`, fmt.Sprintf(`journal_size_limit = %d`, db.opts.WALSize),
 	} {
 		if err := c.Exec(`PRAGMA ` + p); err != nil {
 			return fmt.Errorf("pragma %s: %w", p, err)

@@ -104,11 +104,20 @@ func (p *params) runRow(x *runRow) {
 	p.int(x.sum)
 }
 
-func scanRun(s *sqlite3.Stmt) *runRow {
+func scanRun(s *sqlite3.Stmt) *runRow { return viewRun(s).kept() }
+
+// viewRun reads a row whose record is gone when the statement goes on.
+func viewRun(s *sqlite3.Stmt) *runRow {
 	x := new(runRow)
 	copy(x.id[:], s.ColumnRawBlob(0))
 	x.tenant, x.run, x.status, x.planned = s.ColumnText(1), s.ColumnText(2), s.ColumnText(3), s.ColumnInt64(4) != 0
-	x.version, x.due, x.record, x.sum = s.ColumnInt64(5), s.ColumnInt64(6), bytes.Clone(s.ColumnRawText(7)), s.ColumnInt64(8)
+	x.version, x.due, x.record, x.sum = s.ColumnInt64(5), s.ColumnInt64(6), s.ColumnRawText(7), s.ColumnInt64(8)
+	return x
+}
+
+// kept is a row that outlives its statement.
+func (x *runRow) kept() *runRow {
+	x.record = bytes.Clone(x.record)
 	return x
 }
 

@@ -50,6 +50,7 @@ type statements struct {
 	lane, tool, nextLane, head, version                  *sqlite3.Stmt
 
 	insertLane, insertIntent, deleteIntent, insertState, insertChange, insertContract *sqlite3.Stmt
+	insertClaim, deleteClaim, updateHeld, deleteState                                 *sqlite3.Stmt
 
 	updateState, claim, refuse, aside, lease, confirm, insertRestore *sqlite3.Stmt
 
@@ -95,6 +96,10 @@ func newWriter(db *DB) (_ *writer, err error) {
 		insertState:       &w.stmt.insertState,
 		insertChange:      &w.stmt.insertChange,
 		insertContract:    &w.stmt.insertContract,
+		insertClaim:       &w.stmt.insertClaim,
+		deleteState:       &w.stmt.deleteState,
+		deleteClaim:       &w.stmt.deleteClaim,
+		updateHeld:        &w.stmt.updateHeld,
 		updateState:       &w.stmt.updateState,
 		updateClaim:       &w.stmt.claim,
 		updateRefused:     &w.stmt.refuse,

@@ -43,9 +43,19 @@ CREATE TABLE intents (
 ) STRICT;
 CREATE UNIQUE INDEX intents_id ON intents (id);
 CREATE UNIQUE INDEX intents_key ON intents (key);
-CREATE UNIQUE INDEX intents_identity ON intents (identity_claim, gen) WHERE identity_claim IS NOT NULL;
 CREATE INDEX intents_lane ON intents (lane);
-CREATE INDEX intents_run ON intents (run) WHERE run <> '';
+
+-- What is claimed for long, in one tree, because every page of a tree that a call writes to
+-- costs as much as the call's own rows. claim is the identity's with n its generation, or the
+-- once-claim while it is held, with n = -1. Those of one run and identity lie together. An
+-- operation whose identity does not begin with the place of its run has that for a claim, with
+-- n = op.
+CREATE TABLE claims (
+	claim BLOB NOT NULL,
+	n     INTEGER NOT NULL,
+	op    INTEGER NOT NULL,
+	PRIMARY KEY (claim, n)
+) STRICT, WITHOUT ROWID;
 
 -- What is asked for and decided by. It keeps its size, so that a change rewrites little.
 -- Times are microseconds since 1970; NULL is the zero time. Token, lease and due have a
@@ -69,7 +79,6 @@ CREATE TABLE states (
 	claim_sum     INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX states_step ON states (step_claim) WHERE step_claim IS NOT NULL AND held & 1;
-CREATE UNIQUE INDEX states_once ON states (once_claim) WHERE once_claim IS NOT NULL AND held & 2;
 CREATE UNIQUE INDEX states_subject ON states (subject_claim) WHERE subject_claim IS NOT NULL AND held & 4;
 CREATE INDEX states_due ON states (lane, due) WHERE open OR due IS NOT NULL;
 CREATE INDEX states_failed ON states (lane) WHERE status = 'FAILED_NO_EFFECT' OR status = 'COMPENSATED';
