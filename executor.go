@@ -188,6 +188,28 @@ func (e *Executor) tool(name string) *Tool {
 	return e.tools[name]
 }
 
+// chosen is the tool whose contract holds for a call, nil where there is none of the call's
+// name. The call becomes one of that tool.
+func (e *Executor) chosen(call *Call) *Tool {
+	t := e.tool(call.Tool)
+	if t == nil {
+		return nil
+	}
+	s, ok := t.Port.(Selector)
+	if !ok {
+		return t
+	}
+	name, args := s.Select(call.Args)
+	if name == t.Contract.Tool {
+		return t
+	}
+	own := e.tool(name)
+	if own != nil {
+		call.Tool, call.Args = name, args
+	}
+	return own
+}
+
 // Contracts returns the contracts of the registered tools, by name.
 func (e *Executor) Contracts() []Contract {
 	e.mu.Lock()
@@ -229,7 +251,8 @@ func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
 // do makes a call. The operation is the one that the envelope speaks of, nil where there
 // is none.
 func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, error) {
-	t := e.tool(call.Tool)
+	named := call.Tool
+	t := e.chosen(call)
 	if t == nil {
 		return e.refuse(ctx, call, refusal(ReasonUnknownTool, plainText(call.Tool), "")), nil, nil
 	}
@@ -249,7 +272,7 @@ func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, er
 		defer cancel()
 	}
 	turn := &turn{
-		e: e, ctx: ctx, call: call, tool: t, id: id, effect: effectText(&t.Contract, id),
+		e: e, ctx: ctx, call: call, named: named, tool: t, id: id, effect: effectText(&t.Contract, id),
 		deadline: deadline, end: deadline.Add(-e.opts.Reserve),
 	}
 	var env *Envelope

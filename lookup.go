@@ -10,7 +10,7 @@ import (
 // where there is none, which holds for every read; a *CallError where the call cannot be
 // identified; or the store's. The operation is for its own actor and for operators.
 func (e *Executor) Lookup(ctx context.Context, call Call) (*Operation, error) {
-	t := e.tool(call.Tool)
+	t := e.chosen(&call)
 	if t == nil {
 		return nil, &CallError{Reason: ReasonUnknownTool, Field: "tool", Err: fmt.Errorf("there is no such tool")}
 	}

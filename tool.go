@@ -44,6 +44,15 @@ type Snapshotter interface {
 	Snapshot(ctx context.Context, inv *Invocation) (json.RawMessage, error)
 }
 
+// Selector chooses by a call's arguments under which of several contracts it is: a tool that
+// does several things has one for each. It is an optional part of a port.
+type Selector interface {
+	// Select returns the name of the tool whose contract holds and the arguments as that
+	// tool takes them. In doubt it returns what is most cautious, which is never a read. It
+	// does no I/O.
+	Select(args json.RawMessage) (tool string, own json.RawMessage)
+}
+
 // Invocation is one call as a port sees it.
 type Invocation struct {
 	Operation ID

@@ -35,7 +35,7 @@ func (t *turn) fit(r *Run) (Reason, string, error) {
 		return ReasonNotInPlan, "the run has a plan, and the call names no step of it", nil
 	case n < 0:
 		return ReasonNotInPlan, fmt.Sprintf("the plan has no step %q", shown(t.call.Step, 60)), nil
-	case r.Plan.Steps[n].Tool != t.tool.Contract.Tool:
+	case r.Plan.Steps[n].Tool != t.tool.Contract.Tool && r.Plan.Steps[n].Tool != t.named:
 		return ReasonNotInPlan, fmt.Sprintf("step %q of the plan is for %s", shown(t.call.Step, 60), r.Plan.Steps[n].Tool), nil
 	}
 	ops, err := t.e.operationsOf(t.ctx, r)

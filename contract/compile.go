@@ -28,6 +28,11 @@ type tool struct {
 	confirm *program
 	undo    *request // whose body are the arguments of the compensation
 
+	cases  []*toolCase // that the arguments choose from
+	unwrap *unwrapping
+	around *tool  // whose case or inner tool this is
+	inner  string // the name that the tool around calls this one by; empty for a case
+
 	wire   *wire
 	pinned *pinnedTools
 }
@@ -88,6 +93,7 @@ func (c *compiler) tool(name, path string, terms toolTerms, up *upstream) *tool 
 	if !toolName.MatchString(name) {
 		c.fail(path, "%q is no name for a tool: letters, digits, '_', '-', '.' and '/', at most 128", shorten(name))
 	}
+	c.mayChoose(path, &terms)
 	t := &tool{terms: terms, upstream: up, line: c.at(path).line, pinned: &pinnedTools{}}
 	if c.given(path + "/use") {
 		return t // there is no such preset, so that nothing is known of the tool

@@ -25,7 +25,11 @@ func (t *tool) vocabulary() (answer, match vocabulary) {
 // otherUpstreams are those that the tool's reads go to beside its own.
 func (t *tool) otherUpstreams() []string {
 	var names []string
-	for _, r := range t.requests() {
+	requests := t.requests()
+	for _, own := range t.chosen() {
+		requests = append(requests, own.requests()...)
+	}
+	for _, r := range requests {
 		if r.call != nil && r.call.server != t.upstream.name && !slices.Contains(names, r.call.server) {
 			names = append(names, r.call.server)
 		}

@@ -54,6 +54,8 @@ type toolTerms struct {
 	Use      string       `json:"use,omitempty" jsonschema:"A preset whose terms hold where this tool says nothing else, such as stripe/v1/refunds.create. null removes one of its terms."`
 	Request  requestTerms `json:"request,omitempty" jsonschema:"The request that has the effect. A preset has one."`
 	Call     *callTerms   `json:"call,omitempty" jsonschema:"The call that has the effect, for an upstream that speaks MCP. Default: the tool of the same name behind UPSTREAM/, with the arguments as they are."`
+	When     whenTerms    `json:"when,omitempty" jsonschema:"Contracts for what the tool does, by name, each with the condition under which it holds. Where none or several hold the tool's own terms do, and it is unsafe."`
+	Unwrap   *unwrapTerms `json:"unwrap,omitempty" jsonschema:"The tool calls another one that its arguments name: contracts for those inner tools. Where none fits the tool's own terms hold, and it is unsafe."`
 	Claims   []claimTerms `json:"claims,omitempty" jsonschema:"Where the claims of this contract come from and when they were last checked."`
 
 	Effect       string `json:"effect,omitempty" jsonschema:"The effect in words, such as: refund of {amount} {currency} on order {order_id}."`
@@ -124,6 +126,34 @@ type requestTerms struct {
 	Headers  map[string]template   `json:"headers,omitempty" jsonschema:"Headers: text with {CEL}, and credentials as ${env:NAME} or ${file:/path}."`
 	Body     *bodyTerms            `json:"body,omitempty" jsonschema:"args sends the canonical arguments. Otherwise a tree whose texts are CEL; a literal text needs its own quotes: \"'EUR'\"."`
 	Encoding bodyEncoding          `json:"encoding,omitempty" jsonschema:"json (the default) or form."`
+}
+
+// whenTerms are the contracts of a tool that does several things.
+type whenTerms map[string]caseTerms
+
+// caseTerms is the contract that holds under a condition. What it leaves open of the request
+// and of what its answers mean is that of its tool.
+type caseTerms struct {
+	If       expression `json:"if" jsonschema:"CEL over args: the case holds. What cannot be evaluated makes the tool's own terms hold."`
+	Upstream string     `json:"upstream,omitempty" jsonschema:"Not given here: it is the tool's."`
+	toolTerms
+}
+
+// unwrapTerms says where a tool that calls another one has that tool's name and arguments.
+type unwrapTerms struct {
+	Name      string     `json:"name" jsonschema:"JSON pointer to the argument that names the inner tool."`
+	Arguments string     `json:"arguments" jsonschema:"JSON pointer to the argument that holds the inner arguments."`
+	As        wrapping   `json:"as,omitempty" jsonschema:"object (the default), or text: the inner arguments are a text that holds JSON."`
+	Tools     innerTerms `json:"tools" jsonschema:"The contracts of inner tools, by the name that they are called by. args are the inner arguments there."`
+}
+
+type innerTerms map[string]innerTool
+
+// innerTool is the contract of an inner tool. What it leaves open of what its answers mean
+// is that of the tool around it, and so is the request.
+type innerTool struct {
+	Upstream string `json:"upstream,omitempty" jsonschema:"Not given here: it is the tool's."`
+	toolTerms
 }
 
 type callTerms struct {
@@ -213,6 +243,7 @@ type (
 	negativeProof  string
 	timeFormat     string
 	network        string
+	wrapping       string
 	era            string
 	readOnlyHints  string
 	undeclared     string
@@ -239,6 +270,7 @@ func (encoding) words() []string {
 func (matchKind) words() []string     { return []string{"key", "marker", "state", "business"} }
 func (negativeProof) words() []string { return []string{"after_quiescence"} }
 func (network) words() []string       { return []string{"any", "public"} }
+func (wrapping) words() []string      { return []string{"object", "text"} }
 func (timeFormat) words() []string    { return []string{"rfc3339", "ms", "seconds"} }
 func (era) words() []string           { return []string{"auto", "legacy", "modern"} }
 func (readOnlyHints) words() []string { return []string{"ignored", "trusted"} }

@@ -26,6 +26,8 @@ type vocabulary int
 const (
 	// inRequest: args, identity, key, operation.
 	inRequest vocabulary = iota
+	// inCall: args alone: what is decided before there is an operation.
+	inCall
 	// inFollowUp: those and before: requests that are made for an operation later.
 	inFollowUp
 	// inAnswer: those and response.
@@ -41,6 +43,7 @@ const (
 
 var vocabularyWords = map[vocabulary]string{
 	inRequest:  "args, identity, key and operation",
+	inCall:     "args",
 	inFollowUp: "args, identity, key, operation and before",
 	inAnswer:   "response, args, identity, key, operation and before",
 	inMatch:    "match, response, args, identity, key, operation and before",
@@ -91,15 +94,17 @@ var speak = sync.OnceValues(func() (*language, error) {
 		cel.ParserRecursionLimit(maxDepth),
 		ext.Strings(ext.StringsVersion(2)),
 		cel.Variable("args", args),
-		cel.Variable("identity", args),
-		cel.Variable("key", cel.StringType),
-		cel.Variable("operation", operationType.celT),
 		cel.Lib(library{}),
 	)
 	if err != nil {
 		return nil, err
 	}
-	l.envs[inRequest] = env
+	l.envs[inCall] = env
+	if l.envs[inRequest], err = env.Extend(
+		cel.Variable("identity", args), cel.Variable("key", cel.StringType), cel.Variable("operation", operationType.celT),
+	); err != nil {
+		return nil, err
+	}
 	for _, v := range []struct {
 		words, base vocabulary
 		variable    string

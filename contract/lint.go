@@ -79,6 +79,7 @@ func Lint(f *File) []Finding {
 				"what it says of class and identity is a guess: check it, then remove draft")
 		}
 		l.upstream()
+		l.cases()
 		if t.contract.WithDefaults().Class == pawl.Read {
 			continue
 		}
@@ -124,6 +125,19 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// cases looks at the contracts that a tool's arguments choose from.
+func (l *linter) cases() {
+	seen := map[expression]bool{}
+	for _, name := range slices.Sorted(maps.Keys(l.tool.terms.When)) {
+		condition := l.tool.terms.When[name].If
+		if seen[condition] {
+			l.add(Warning, "same_condition", fmt.Sprintf("case %q has the condition of another one", name),
+				"neither is ever chosen, and the tool's own terms hold")
+		}
+		seen[condition] = true
+	}
+}
+
 // prose are names that arguments of free text usually have.
 var prose = []string{
 	"body", "comment", "content", "description", "explanation", "instructions", "justification", "message", "note", "notes",
@@ -136,7 +150,7 @@ func Prose(argument string) bool { return slices.Contains(prose, strings.ToLower
 
 func (l *linter) identity() {
 	c := &l.tool.contract
-	if c.IdentityAll {
+	if c.IdentityAll && len(l.tool.cases) == 0 {
 		l.add(Warning, "identity_all", "every argument is identity",
 			"the same intention in other words is another operation, and its effect happens twice")
 	}

@@ -120,8 +120,10 @@ func parse(name string, src []byte, o *Options, today *upstream) (*File, error) 
 			c.fail(path+"/upstream", "there is no upstream %q%s", shorten(terms.Upstream),
 				didYouMean(terms.Upstream, slices.Sorted(maps.Keys(doc.Upstreams))))
 		}
-		f.tools = append(f.tools, c.tool(n, path, terms, up))
+		t := c.tool(n, path, terms, up)
+		f.tools = append(append(f.tools, t), c.chosenFrom(t, path)...)
 	}
+	c.namedOnce(f.tools)
 	if today == nil {
 		c.compensations(f.tools)
 	}
@@ -141,10 +143,10 @@ func (c *compiler) sources(f *File, root *ast.MappingNode) {
 	upstreams, tools := c.blocks(root, "upstreams"), c.blocks(root, "tools")
 	for _, t := range f.tools {
 		t.contract.Source = "version: 1\nupstreams:\n" + upstreams[t.upstream.name]
-		for _, other := range t.otherUpstreams() {
+		for _, other := range t.whole().otherUpstreams() {
 			t.contract.Source += upstreams[other]
 		}
-		t.contract.Source += "tools:\n" + tools[t.contract.Tool]
+		t.contract.Source += "tools:\n" + tools[t.whole().contract.Tool]
 	}
 }
 

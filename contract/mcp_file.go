@@ -60,13 +60,19 @@ const (
 func (f *File) MCPTools(server string) []MCPTool {
 	var list []MCPTool
 	for _, t := range f.tools {
-		if !t.speaksMCP() || t.upstream.name != server {
+		if !t.speaksMCP() || t.upstream.name != server || t.around != nil {
 			continue
 		}
 		m := MCPTool{Name: t.contract.Tool, Tool: t.request.call.tool, Class: t.contract.WithDefaults().Class}
-		for _, a := range t.attach {
-			if a.Carrier == "argument" {
-				m.Hidden = append(m.Hidden, argumentPlace(a.Name))
+		for _, own := range append([]*tool{t}, t.chosen()...) {
+			for _, a := range own.attach {
+				place := argumentPlace(a.Name)
+				if own.inner != "" {
+					place = t.terms.Unwrap.Arguments + place
+				}
+				if a.Carrier == "argument" && !slices.Contains(m.Hidden, place) && (own.inner == "" || !t.unwrap.text) {
+					m.Hidden = append(m.Hidden, place)
+				}
 			}
 		}
 		list = append(list, m)

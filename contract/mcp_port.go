@@ -63,6 +63,9 @@ func (t *mcpTool) Prepare(inv *pawl.Invocation) (pawl.Outbound, error) {
 		}
 	}
 	slices.SortFunc(m.header, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	if s, attach, err = t.wrapped(s, attach); err != nil {
+		return pawl.Outbound{}, err
+	}
 	arguments, err := t.arguments(t.request, s, attach)
 	if err != nil {
 		return pawl.Outbound{}, err

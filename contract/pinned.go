@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,10 +34,11 @@ func (t *tool) asPinned(op *pawl.Operation) (*tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the contract that the operation began under: %w", err)
 	}
-	if len(f.tools) != 1 || f.tools[0].contract.Tool != op.Tool {
+	i := slices.IndexFunc(f.tools, func(t *tool) bool { return t.contract.Tool == op.Tool })
+	if i < 0 {
 		return nil, errors.New("the contract that the operation began under is not of its tool")
 	}
-	old := f.tools[0]
+	old := f.tools[i]
 	if strings.TrimRight(old.upstream.url.String(), "/") != strings.TrimRight(t.upstream.url.String(), "/") {
 		return nil, errMoved
 	}

@@ -34,6 +34,9 @@ func (t *tool) Prepare(inv *pawl.Invocation) (pawl.Outbound, error) {
 	if d := t.terms.DeadlineTo; d != nil && d.JSONPointer != "" {
 		attach = append(attach, attachment{"json_pointer", d.JSONPointer, instant(inv.Deadline)})
 	}
+	if s, attach, err = t.wrapped(s, attach); err != nil {
+		return pawl.Outbound{}, err
+	}
 	m, err := t.request.build(s.vars, s.canonical, attach)
 	if err != nil {
 		return pawl.Outbound{}, fmt.Errorf("request: %w", err)

@@ -68,16 +68,39 @@ func (c *compiler) presets(root *ast.MappingNode) {
 		})
 	}
 	for _, e := range entriesOf(valueOf(root, "tools")) {
-		c.use(e, "operation", Presets, func(name string) []*ast.MappingValueNode {
-			provider, operation, _ := strings.Cut(name, "/")
-			for _, o := range presetEntries(provider, "operations") {
-				if keyText(o) == operation {
-					return entriesOf(o.Value)
+		c.use(e, "operation", Presets, presetOperation)
+		own, ok := e.Value.(*ast.MappingNode)
+		if !ok {
+			continue
+		}
+		for _, section := range []ast.Node{valueOf(own, "when"), valueIn(valueOf(own, "unwrap"), "tools")} {
+			for _, inner := range entriesOf(section) {
+				c.use(inner, "operation", Presets, presetOperation)
+				if m, ok := inner.Value.(*ast.MappingNode); ok && c.expanded[m] {
+					c.expanded[own] = true
 				}
 			}
-			return nil
-		})
+		}
 	}
+}
+
+// presetOperation are the terms of the operation that a use names, nil where there is none.
+func presetOperation(name string) []*ast.MappingValueNode {
+	provider, operation, _ := strings.Cut(name, "/")
+	for _, o := range presetEntries(provider, "operations") {
+		if keyText(o) == operation {
+			return entriesOf(o.Value)
+		}
+	}
+	return nil
+}
+
+// valueIn is valueOf for what may be no mapping.
+func valueIn(n ast.Node, key string) ast.Node {
+	if m, ok := n.(*ast.MappingNode); ok {
+		return valueOf(m, key)
+	}
+	return nil
 }
 
 // use replaces the key use of one entry by the terms that it names.

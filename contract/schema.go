@@ -29,10 +29,12 @@ func Schema() ([]byte, error) {
 		reflect.TypeFor[fieldsTerm]():     {Ref: "#/$defs/fields"},
 		reflect.TypeFor[identityTerms]():  {AnyOf: []*jsonschema.Schema{{Enum: []any{"none", "all"}}, {Ref: "#/$defs/fields"}}},
 		reflect.TypeFor[keySecretTerms](): {Ref: "#/$defs/key_secret"},
+		reflect.TypeFor[whenTerms]():      {Type: "object", AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/case"}},
+		reflect.TypeFor[innerTerms]():     {Type: "object", AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/inner_tool"}},
 	}
 	for _, w := range []word{
 		class(""), conventions(""), scope(""), repeat(""), afterRejection(""), shared(""), method(""), bodyEncoding(""),
-		carrier(""), encoding(""), matchKind(""), negativeProof(""), timeFormat(""), network(""),
+		carrier(""), encoding(""), matchKind(""), negativeProof(""), timeFormat(""), network(""), wrapping(""),
 		era(""), readOnlyHints(""), undeclared(""), emptySuccess(""),
 	} {
 		s := text()
@@ -59,6 +61,8 @@ func Schema() ([]byte, error) {
 			{Type: "array", Items: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(), of(jsonschema.For[fieldTerms](options))}}},
 			{Type: "object", AdditionalProperties: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(), of(jsonschema.For[namedField](options))}}},
 		}},
+		"case":       of(jsonschema.For[caseTerms](options)),
+		"inner_tool": of(jsonschema.For[innerTool](options)),
 		"key_secret": {AnyOf: []*jsonschema.Schema{
 			text(), of(jsonschema.For[[]secretTerms](options)), of(jsonschema.For[keySecretTenants](options)),
 		}},
