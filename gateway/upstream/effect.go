@@ -66,11 +66,12 @@ func late(own, callers wire.Object, contracts map[string]string) wire.Object {
 // is sent over it: a server may have forgotten it in the meantime.
 const restAge = 30 * time.Second
 
-// ready is a session that an effect can be sent over. The look is a ping, which has no
-// effect; where it shows that the server has forgotten the session, another one is taken.
+// ready is a session that an effect can be sent over. One that has rested long, or over which
+// the last request got no response, is looked at first, by a ping, which has no effect; where
+// that shows that the server has forgotten the session, another one is taken.
 func (u *Upstream) ready(ctx context.Context, client *Client, c *contract.MCPCall) (*session, error) {
 	s, err := u.acquire(ctx, client)
-	if err != nil || !c.Effect || u.transport == nil || s.says.Era == wire.Modern || s.restedFor() < restAge {
+	if err != nil || !c.Effect || u.transport == nil || s.says.Era == wire.Modern || s.restedFor() < u.restAge && !s.silent.Load() {
 		return s, err
 	}
 	look, cancel := context.WithTimeout(ctx, probeWait)

@@ -112,7 +112,7 @@ func (k *call) run(x *exchange, params json.RawMessage, input Caller) *outcome {
 			}
 			x.header = header
 		}
-		all = all.then(k.s.peer.exchange(k.ctx, x))
+		all = all.then(k.s.exchange(k.ctx, x))
 		if input == nil || k.s.says.Era != wire.Modern || all.response == nil || !asksForInput(all.response.Result) {
 			return all
 		}

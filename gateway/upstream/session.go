@@ -32,6 +32,9 @@ type session struct {
 	began time.Time
 	// rested is the time between the last use and the one before.
 	rested time.Duration
+	// silent: the last exchange brought no response, so that the server may have started
+	// anew and know the session no more.
+	silent atomic.Bool
 }
 
 // sessionKey says who shares a session: all whose requests make the same one.
@@ -64,13 +67,20 @@ func (s *session) greet(ctx context.Context, era wire.Era, c *Client) error {
 	return s.initialize(ctx, c)
 }
 
+// exchange puts a request on the wire and notes whether the server is there.
+func (s *session) exchange(ctx context.Context, x *exchange) *outcome {
+	o := s.peer.exchange(ctx, x)
+	s.silent.Store(o.response == nil)
+	return o
+}
+
 // request makes a request of our own.
 func (s *session) request(ctx context.Context, method string, params json.RawMessage, x *exchange) (json.RawMessage, error) {
 	if x == nil {
 		x = &exchange{}
 	}
 	x.id, x.method, x.params = s.next.Add(1), method, params
-	o := s.peer.exchange(ctx, x)
+	o := s.exchange(ctx, x)
 	switch {
 	case o.response == nil && o.unsent():
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrUnsent, o.err)

@@ -70,7 +70,7 @@ func Open(servers []*contract.MCPServer, o *Options) (*Set, error) {
 	for _, server := range servers {
 		u := &Upstream{
 			server: server, options: &d, log: d.Log.With("upstream", server.Name),
-			sessions: map[sessionKey]*session{}, opening: map[sessionKey]chan struct{}{}, known: map[string]*known{},
+			sessions: map[sessionKey]*session{}, opening: map[sessionKey]chan struct{}{}, known: map[string]*known{}, restAge: restAge,
 		}
 		if server.Command == nil {
 			connections, err := server.Connections()

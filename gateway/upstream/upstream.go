@@ -33,6 +33,8 @@ type Upstream struct {
 	pause    time.Time                    // no session is opened before
 	known    map[string]*known            // tools by name
 	closed   bool
+
+	restAge time.Duration // restAge, less in tests
 }
 
 // Description is what a server says about itself.

@@ -122,14 +122,19 @@ func (o Object) Without(drop func(name string) bool) Object {
 	return c
 }
 
-// JSON is the object as text.
+// JSON is the object as text. A member without a value is null.
 func (o Object) JSON() json.RawMessage {
 	b := []byte{'{'}
 	for i, m := range o {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, quote(m.Name)...), ':'), m.Value...)
+		b = append(append(b, quote(m.Name)...), ':')
+		if len(m.Value) == 0 {
+			b = append(b, "null"...)
+		} else {
+			b = append(b, m.Value...)
+		}
 	}
 	return append(b, '}')
 }
