@@ -80,6 +80,7 @@ func derive(config string, call *pawl.Call, gen int) (*derived, error) {
 	if err != nil {
 		return nil, err
 	}
+	chooseIn(tools, call)
 	k, err := contractOf(tools, call.Tool)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", config, err)
@@ -114,6 +115,16 @@ func derive(config string, call *pawl.Call, gen int) (*derived, error) {
 		}
 	}
 	return d, nil
+}
+
+// chooseIn makes a call one of the tool whose contract holds for its arguments.
+func chooseIn(tools []pawl.Tool, call *pawl.Call) {
+	for i := range tools {
+		if s, ok := tools[i].Port.(pawl.Selector); ok && tools[i].Contract.Tool == call.Tool {
+			call.Tool, call.Args = s.Select(call.Args)
+			return
+		}
+	}
 }
 
 // contractOf finds a tool by name.
