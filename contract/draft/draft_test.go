@@ -5,11 +5,13 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/contract/draft"
 )
 
@@ -154,5 +156,31 @@ func TestNamesThatCannotBe(t *testing.T) {
 	long := draft.Tool{Name: "get_" + string(bytes.Repeat([]byte("x"), 120))}
 	if _, err := draft.New([]draft.Tool{long}, &draft.Options{Server: draft.Server{Name: "server-name"}}); err == nil {
 		t.Error("a name of more than 128 characters: got no error")
+	}
+}
+
+// TestSuggestedCasesAreContracts: with the comment marks taken off, the cases that a draft
+// suggests load.
+func TestSuggestedCasesAreContracts(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for line := range strings.Lines(string(drafted(t, shop(t), nil).YAML())) {
+		if bare := strings.Replace(line, "# ", "", 1); strings.HasPrefix(bare, "    when:") || strings.Contains(bare, "{if: ") {
+			line = bare
+		}
+		lines = append(lines, line)
+	}
+	text := strings.Join(lines, "")
+	f, err := contract.Parse("pawl.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	defer f.Close()
+	tools, err := f.Tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(tools, func(tool pawl.Tool) bool { return tool.Contract.Tool == "shop/order_label_write.remove" }) {
+		t.Errorf("got no case of order_label_write:\n%s", text)
 	}
 }

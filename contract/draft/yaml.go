@@ -53,9 +53,7 @@ func (d *Draft) tool(w *writer, e *Entry) {
 	} else if s != nil {
 		w.comment("    ", "suggestion: "+string(s.Class)+", because "+s.Why+", if a second identical call leaves the same state.")
 	}
-	if e.Chooses != nil {
-		w.comment("    ", "suggestion: "+e.Chooses.Argument+" chooses what the tool does ("+strings.Join(e.Chooses.Values, ", ")+"): declare a contract for each under when.")
-	}
+	d.cases(w, e)
 	if len(e.Probes) > 0 {
 		w.comment("    ", "suggestion: could be a probe: "+strings.Join(e.Probes, ", ")+".")
 	} else {
@@ -65,6 +63,40 @@ func (d *Draft) tool(w *writer, e *Entry) {
 		w.comment("    ", "suggestion: could undo it: "+strings.Join(e.Compensations, ", ")+".")
 	} else {
 		w.comment("    ", "no tool of the list undoes it: set irreversible: true where nothing else does.")
+	}
+}
+
+// caseName is a value that can name a case and stand in a CEL text.
+var caseName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// cases suggests a contract for each thing that a tool does.
+func (d *Draft) cases(w *writer, e *Entry) {
+	c := e.Chooses
+	if c == nil || !caseName.MatchString(c.Argument) || strings.Contains(c.Argument, "-") {
+		return
+	}
+	w.comment("    ", "suggestion: "+c.Argument+" chooses what the tool does. A contract for each, in the place of class and identity:")
+	w.line("    # when:")
+	for _, v := range c.Values {
+		if !caseName.MatchString(v) {
+			continue
+		}
+		change := false
+		if said := nameSays(split(v), func(string, ...any) { change = true }); said != "" && !change {
+			w.line(fmt.Sprintf("    #   %s: {if: args.%s == '%s', class: read}", scalar(v), c.Argument, v))
+			continue
+		}
+		var fields []string
+		for _, f := range e.Identity.Fields {
+			if f.Name != c.Argument && !f.Optional {
+				fields = append(fields, scalar(f.Name)+": "+scalar(f.Rule))
+			}
+		}
+		identity := "all"
+		if len(fields) > 0 {
+			identity = "{" + strings.Join(fields, ", ") + "}"
+		}
+		w.line(fmt.Sprintf("    #   %s: {if: args.%s == '%s', identity: %s}", scalar(v), c.Argument, v, identity))
 	}
 }
 
