@@ -90,6 +90,9 @@ func (t *tool) declared() Declared {
 		term("probe", false, "")
 	}
 	term("fence", k.Fence != nil, "a call")
+	if k.Compensation != nil {
+		term("compensation", true, "by "+k.Compensation.Tool)
+	}
 	if t.contract.NotAfter > 0 {
 		term("not_after", true, shortDuration(t.contract.NotAfter))
 	} else {

@@ -34,6 +34,7 @@ func newReviewsDecide() *cobra.Command {
                    can arrive, unless --waiver says how you know better
   resend           send the same bytes under the same key again
   fence            see to it at the provider that it never happens
+  compensate       undo an effect that is confirmed
   note             add a remark
 
 --version is the version that you looked at, as 'pawl reviews show' prints it: if the

@@ -103,6 +103,9 @@ func awaitIdle(ctx context.Context, s *server.Server) error {
 			due := !op.Lease.IsZero() || op.Review.IsZero() && !op.Due.IsZero() && op.Due.Before(end)
 			busy = busy || due && slices.Contains(tools, op.Tool)
 		})
+		if err == nil && !busy {
+			busy, err = undoing(ctx, s)
+		}
 		if ctx.Err() != nil || err == nil && !busy {
 			return nil
 		}
@@ -114,6 +117,33 @@ func awaitIdle(ctx context.Context, s *server.Server) error {
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// undoing reports whether a run that was called off has something left to undo.
+func undoing(ctx context.Context, s *server.Server) (bool, error) {
+	q := pawl.RunQuery{AllTenants: true, Status: pawl.RunAborting, Limit: 1000}
+	for {
+		runs, err := s.Store().FindRuns(ctx, q)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range runs {
+			report, err := s.Executor().RunReport(ctx, r.Tenant, r.ID)
+			if err != nil {
+				return false, err
+			}
+			// Where every operation is accounted for, the run is about to be aborted.
+			waits := slices.ContainsFunc(report.Items, func(i pawl.RunItem) bool { return i.Outcome == pawl.UndoUnknown })
+			undoing := slices.ContainsFunc(report.Items, func(i pawl.RunItem) bool { return i.Outcome == pawl.Undoing })
+			if undoing || !waits {
+				return true, nil
+			}
+		}
+		if len(runs) < q.Limit {
+			return false, nil
+		}
+		q.Before, q.BeforeTenant = runs[len(runs)-1].ID, runs[len(runs)-1].Tenant
 	}
 }
 
