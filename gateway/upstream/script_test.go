@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,7 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pawl-dev/pawl/gateway/wire"
 )
@@ -48,6 +52,12 @@ func (p *player) text(id wire.ID, text string) {
 }
 
 func playScript(way string) {
+	if way == "sdk" {
+		if err := sdkServer(new(atomic.Int64)).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
 	p := &player{out: bufio.NewWriter(os.Stdout)}
 	if way == "env" {
 		fmt.Fprintln(os.Stderr, "secret is", os.Getenv("TOKEN"))

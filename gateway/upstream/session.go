@@ -167,7 +167,12 @@ func (s *session) stray(m *wire.Message) {
 		return
 	}
 	switch m.Method {
-	case wire.NotifyProgress, wire.NotifyCancelled:
+	case wire.NotifyProgress:
+		if k := s.callOf(m); k != nil {
+			k.told(m)
+		}
+		return
+	case wire.NotifyCancelled:
 		return // of something that is over
 	case wire.NotifyToolsChanged:
 		s.tools.changed()
@@ -179,6 +184,18 @@ func (s *session) stray(m *wire.Message) {
 		}
 		notify(n)
 	}
+}
+
+// callOf is the call that progress is of, nil for one that is over. A server that answers
+// without a stream says it on that of the session.
+func (s *session) callOf(m *wire.Message) *call {
+	o, err := wire.ParseObject(m.Params)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[ownID(wire.ID(o.Get(wire.MetaProgressToken)))]
 }
 
 // answer answers a request of the server, in the name of the call that it belongs to.
