@@ -89,16 +89,18 @@ func (e *Executor) Decide(ctx context.Context, tenant string, id ID, d Decision)
 		op, err = e.apply(ctx, op, ev)
 		var refused *Refusal
 		if errors.As(err, &refused) && refused.Why == RefusedVersion { // another one was faster: perhaps this very decision
-			if done, again := e.decided(ctx, op, &d); done || again != nil {
+			var again error
+			if done, again = e.decided(ctx, op, &d); done || again != nil {
 				err = again
 			}
 		}
 		if err != nil {
 			return Envelope{}, &RecordError{Intent: &op.Intent, Err: err}
 		}
-	}
-	if f := e.flight(id); f != nil {
-		f.publish(op)
+		// What was only read may be older than the lease of whoever works on it.
+		if f := e.flight(id); f != nil && !done {
+			f.publish(op)
+		}
 	}
 	return *Report(op, e.now(ctx)), nil
 }

@@ -44,7 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) pawl.Store, o *Options) {
 	}{
 		{"Begin", testBegin}, {"Standing", testStanding}, {"Apply", testApply}, {"RoundTrip", testRoundTrip},
 		{"Claim", testClaim}, {"Renew", testRenew}, {"Untouchable", testUntouchable}, {"History", testHistory},
-		{"Find", testFind}, {"Reviews", testReviews}, {"Tenants", testTenants}, {"Races", testRaces}, {"Context", testContext},
+		{"Find", testFind}, {"Reviews", testReviews}, {"Decisions", testDecisions}, {"Tenants", testTenants}, {"Races", testRaces}, {"Context", testContext},
 		{"Now", testNow}, {"Close", testClose}, {"Runs", testRuns}, {"Tally", testTally}, {"Prune", testPrune},
 	} {
 		t.Run(group.name, func(t *testing.T) {
