@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 )
@@ -70,6 +71,11 @@ func (s store) Claim(ctx context.Context, c pawl.Claim) ([]*pawl.Operation, erro
 	return ops, err
 }
 
+// Sight has no point: what it writes decides nothing.
+func (s store) Sight(ctx context.Context, g pawl.Sighting, since time.Time) ([]pawl.ID, error) {
+	return s.Store.(pawl.Sighter).Sight(ctx, g, since)
+}
+
 // Port returns the port with a point before and after each exchange with the provider.
 func Port(p pawl.Port) pawl.Port { return port{p} }
 
@@ -94,6 +100,11 @@ func (p port) Fence(ctx context.Context, op *pawl.Operation) pawl.FenceResult {
 	r := p.Port.(pawl.Fencer).Fence(ctx, op)
 	pass("fence.after")
 	return r
+}
+
+// Confirm has no point: nothing is written or sent.
+func (p port) Confirm(inv *pawl.Invocation) (bool, error) {
+	return p.Port.(pawl.Confirmer).Confirm(inv)
 }
 
 func (p port) Snapshot(ctx context.Context, inv *pawl.Invocation) (json.RawMessage, error) {
