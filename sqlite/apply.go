@@ -179,9 +179,12 @@ func (w *writer) opOf(id *pawl.ID) (op int64, found bool, err error) {
 }
 
 // know remembers the row of an operation.
-func (w *writer) know(id pawl.ID, op int64) {
-	if len(w.ops) == maxKnown {
-		clear(w.ops)
+func (w *writer) know(id pawl.ID, op int64) { remember(w.ops, id, op) }
+
+// remember keeps what was seen, up to a limit.
+func remember[K comparable, V any](known map[K]V, key K, value V) {
+	if len(known) >= maxKnown {
+		clear(known)
 	}
-	w.ops[id] = op
+	known[key] = value
 }

@@ -148,7 +148,7 @@ func (b *beginning) apply(w *writer) error {
 // lookForRun reports whether there is nothing to record about the run, and keeps a record
 // that bars the operation.
 func (b *beginning) lookForRun(w *writer) (known bool, err error) {
-	if !claimed(b.run) {
+	if !claimed(b.run) || w.openRuns[b.run] {
 		return true, nil
 	}
 	p := params{s: w.stmt.run}
@@ -156,6 +156,8 @@ func (b *beginning) lookForRun(w *writer) (known bool, err error) {
 	return p.query(func(s *sqlite3.Stmt) {
 		if x := viewRun(s); x.bars(&b.op.Intent) {
 			b.barred = x.kept()
+		} else if x.free() {
+			remember(w.openRuns, b.run, true)
 		}
 	})
 }
@@ -321,10 +323,7 @@ func (w *writer) laneOf(tenant, tool string) (int64, error) {
 		}
 		lane = w.conn.LastInsertRowID()
 	}
-	if len(w.lanes) == maxKnown {
-		clear(w.lanes)
-	}
-	w.lanes[key] = lane
+	remember(w.lanes, key, lane)
 	return lane, nil
 }
 

@@ -92,6 +92,11 @@ func (x *runRow) bars(in *pawl.Intent) bool {
 	return r.Bars(in) || x.sum != x.seal()
 }
 
+// free reports whether the run keeps no operation from beginning.
+func (x *runRow) free() bool {
+	return pawl.RunStatus(x.status) == pawl.RunOpen && !x.planned && x.sum == x.seal()
+}
+
 func (p *params) runRow(x *runRow) {
 	p.blob(x.id[:])
 	p.text(x.tenant)
@@ -163,6 +168,7 @@ func (db *DB) PutRun(ctx context.Context, r *pawl.Run) error {
 }
 
 func (x *putting) apply(w *writer) (err error) {
+	delete(w.openRuns, x.row.id)
 	var changed bool
 	if x.row.version == 1 {
 		changed, err = w.insertRun(x.row)

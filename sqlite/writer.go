@@ -37,6 +37,11 @@ type writer struct {
 	ops    map[pawl.ID]int64
 	served int64 // the lane that Claim served last
 
+	// Runs that keep no operation from beginning, as long as no other connection has written
+	// since: seen is the number by which SQLite tells.
+	openRuns map[pawl.Digest]bool
+	seen     int64
+
 	deadline time.Time // of the present wait for the lock
 	begun    bool      // that wait is for writes that have begun
 	stopped  chan struct{}
@@ -54,7 +59,7 @@ type statements struct {
 
 	updateState, claim, refuse, aside, lease, confirm, insertRestore *sqlite3.Stmt
 
-	run, insertRun, updateRun *sqlite3.Stmt
+	run, insertRun, updateRun, seen *sqlite3.Stmt
 }
 
 func newWriter(db *DB) (_ *writer, err error) {
@@ -62,7 +67,7 @@ func newWriter(db *DB) (_ *writer, err error) {
 	if db.opts.synchronous == "FULL" {
 		fs = gatheringFS(fs)
 	}
-	w := &writer{db: db, threshold: db.opts.checkpointPages(), lanes: map[[2]string]int64{}, ops: map[pawl.ID]int64{}, stopped: make(chan struct{})}
+	w := &writer{db: db, threshold: db.opts.checkpointPages(), lanes: map[[2]string]int64{}, ops: map[pawl.ID]int64{}, openRuns: map[pawl.Digest]bool{}, stopped: make(chan struct{})}
 	if w.conn, err = db.connect(fs); err != nil {
 		return nil, err
 	}
@@ -75,41 +80,42 @@ func newWriter(db *DB) (_ *writer, err error) {
 		return nil, err
 	}
 	for sql, dst := range map[string]**sqlite3.Stmt{
-		`BEGIN IMMEDIATE`: &w.stmt.begin,
-		`COMMIT`:          &w.stmt.commit,
-		`ROLLBACK`:        &w.stmt.rollback,
-		selectNewest:      &w.stmt.newest,
-		selectByKey:       &w.stmt.byKey,
-		selectByStep:      &w.stmt.byStep,
-		selectByOnce:      &w.stmt.byOnce,
-		selectBySubject:   &w.stmt.bySubject,
-		selectByOp:        &w.stmt.byOp,
-		selectByID:        &w.stmt.byID,
-		selectLane:        &w.stmt.lane,
-		selectTool:        &w.stmt.tool,
-		selectNextLane:    &w.stmt.nextLane,
-		selectHead:        &w.stmt.head,
-		selectVersion:     &w.stmt.version,
-		insertLane:        &w.stmt.insertLane,
-		insertIntent:      &w.stmt.insertIntent,
-		deleteIntent:      &w.stmt.deleteIntent,
-		insertState:       &w.stmt.insertState,
-		insertChange:      &w.stmt.insertChange,
-		insertContract:    &w.stmt.insertContract,
-		insertClaim:       &w.stmt.insertClaim,
-		deleteState:       &w.stmt.deleteState,
-		deleteClaim:       &w.stmt.deleteClaim,
-		updateHeld:        &w.stmt.updateHeld,
-		updateState:       &w.stmt.updateState,
-		updateClaim:       &w.stmt.claim,
-		updateRefused:     &w.stmt.refuse,
-		updateAside:       &w.stmt.aside,
-		updateLease:       &w.stmt.lease,
-		updateWitness:     &w.stmt.confirm,
-		insertRestore:     &w.stmt.insertRestore,
-		selectRun:         &w.stmt.run,
-		insertRun:         &w.stmt.insertRun,
-		updateRun:         &w.stmt.updateRun,
+		`BEGIN IMMEDIATE`:     &w.stmt.begin,
+		`COMMIT`:              &w.stmt.commit,
+		`ROLLBACK`:            &w.stmt.rollback,
+		selectNewest:          &w.stmt.newest,
+		selectByKey:           &w.stmt.byKey,
+		selectByStep:          &w.stmt.byStep,
+		selectByOnce:          &w.stmt.byOnce,
+		selectBySubject:       &w.stmt.bySubject,
+		selectByOp:            &w.stmt.byOp,
+		selectByID:            &w.stmt.byID,
+		selectLane:            &w.stmt.lane,
+		selectTool:            &w.stmt.tool,
+		selectNextLane:        &w.stmt.nextLane,
+		selectHead:            &w.stmt.head,
+		selectVersion:         &w.stmt.version,
+		insertLane:            &w.stmt.insertLane,
+		insertIntent:          &w.stmt.insertIntent,
+		deleteIntent:          &w.stmt.deleteIntent,
+		insertState:           &w.stmt.insertState,
+		insertChange:          &w.stmt.insertChange,
+		insertContract:        &w.stmt.insertContract,
+		insertClaim:           &w.stmt.insertClaim,
+		deleteState:           &w.stmt.deleteState,
+		deleteClaim:           &w.stmt.deleteClaim,
+		updateHeld:            &w.stmt.updateHeld,
+		updateState:           &w.stmt.updateState,
+		updateClaim:           &w.stmt.claim,
+		updateRefused:         &w.stmt.refuse,
+		updateAside:           &w.stmt.aside,
+		updateLease:           &w.stmt.lease,
+		updateWitness:         &w.stmt.confirm,
+		insertRestore:         &w.stmt.insertRestore,
+		selectRun:             &w.stmt.run,
+		insertRun:             &w.stmt.insertRun,
+		updateRun:             &w.stmt.updateRun,
+		`PRAGMA data_version`: &w.stmt.seen,
 	} {
 		if !rule.Holds(rule.WritesAreCompared) {
 			sql = strings.Replace(sql, "version = ?13 AND token = ?14", "?13 + ?14", 1)
@@ -203,7 +209,15 @@ func (w *writer) transact(batch []write) (err error) {
 		w.wal.discard()
 		clear(w.lanes)
 		clear(w.ops)
+		clear(w.openRuns)
 	}()
+	p := params{s: w.stmt.seen}
+	if seen, _, err := p.one(); err != nil {
+		return err
+	} else if seen != w.seen {
+		w.seen = seen
+		clear(w.openRuns)
+	}
 	for _, x := range batch {
 		if err := x.apply(w); err != nil {
 			return err
