@@ -152,7 +152,7 @@ func listedIn(ctx context.Context, files []string, o *draft.Options, talk io.Wri
 		if err != nil {
 			return nil, fmt.Errorf("read tool list: %w", err)
 		}
-		tools, err := draft.ReadTools(name, src)
+		tools, err := toolsIn(name, src, o)
 		if err != nil {
 			return nil, err
 		}
@@ -162,6 +162,25 @@ func listedIn(ctx context.Context, files []string, o *draft.Options, talk io.Wri
 		o.From = names[0]
 	}
 	return draft.Join(lists...)
+}
+
+// toolsIn reads a tool list or an OpenAPI document, which also says how its server is
+// reached.
+func toolsIn(name string, src []byte, o *draft.Options) ([]draft.Tool, error) {
+	if !draft.IsOpenAPI(src) {
+		return draft.ReadTools(name, src)
+	}
+	tools, server, err := draft.ReadOpenAPI(name, src)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Server.Command) > 0 {
+		return nil, usage("%s describes an HTTP API, which no command starts", name)
+	}
+	if o.Server.HTTP = true; o.Server.URL == "" {
+		o.Server.URL, o.Server.Headers = server.URL, server.Headers
+	}
+	return tools, nil
 }
 
 // readAtMost reads a file up to one byte past a size, so that its reader sees what is too long.

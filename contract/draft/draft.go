@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,8 +50,9 @@ type Entry struct {
 	// Chooses is the argument that selects what the tool does, with its values.
 	Chooses *Choice `json:"chooses,omitempty"`
 
-	operation *Operation
-	key       *Parameter
+	operation  *Operation
+	parameters []Parameter
+	key        *Parameter
 }
 
 // IdentityGuess is the identity that a tool is drafted with.
@@ -90,6 +92,9 @@ func New(tools []Tool, o *Options) (*Draft, error) {
 	if d.options.Server.Name == "" {
 		d.options.Server.Name = "server"
 	}
+	if d.options.Server.HTTP && d.options.Server.URL == "" {
+		return nil, errors.New("the document names no server that tools could call: give its URL")
+	}
 	if err := d.options.Server.check(); err != nil {
 		return nil, err
 	}
@@ -123,6 +128,7 @@ type drafted struct {
 
 func (d *Draft) entry(t *drafted, all []drafted, prefix int) Entry {
 	e := Entry{Tool: d.name(t.tool.Name), Class: t.judged.class, Reasons: t.judged.reasons, operation: t.tool.Operation}
+	e.parameters = t.tool.Parameters
 	if e.Class == pawl.Read {
 		return e
 	}

@@ -130,15 +130,17 @@ func secondLine(name string) bool {
 	return base != name && (strings.HasSuffix(base, "address") || strings.HasSuffix(base, "line") || strings.HasSuffix(base, "line_") || strings.HasSuffix(base, "address_"))
 }
 
+// keyNames are names of idempotency keys, without what separates their words.
+var keyNames = words(`clientrequestid clienttoken idempotencekey idempotencykey idempotencytoken paypalrequestid
+	requesttoken xidempotencykey`)
+
 // isKey reports whether an argument looks like the place of an idempotency key.
 func isKey(p *Parameter) bool {
-	name := strings.Join(split(p.Name), "_")
-	for _, key := range []string{"idempotency_key", "idempotence_key", "client_token", "client_request_id", "idempotency_token", "request_token", "paypal_request_id", "x_idempotency_key"} {
-		if name == key {
-			return true
-		}
+	name := strings.Join(split(p.Name), "")
+	if keyNames[name] {
+		return true
 	}
-	return name == "request_id" && p.Type != "array" && strings.Contains(strings.ToLower(p.Description), "idempoten")
+	return name == "requestid" && p.Type != "array" && strings.Contains(strings.ToLower(p.Description), "idempoten")
 }
 
 // steady are verbs after which a second identical call usually finds the state that the
@@ -167,6 +169,9 @@ func suggest(t *Tool, prefix int) *suggestion {
 	once := slices.ContainsFunc(clauses(t.Description), func(c clause) bool { return slices.Contains(c.words, "once") })
 	if len(name) > prefix && steady[name[prefix]] && !once {
 		return &suggestion{pawl.Convergent, "its name begins with \"" + name[prefix] + "\""}
+	}
+	if o := t.Operation; o != nil && (o.Method == "PUT" || o.Method == "DELETE") {
+		return &suggestion{pawl.Convergent, "it is a " + o.Method + " request"}
 	}
 	return nil
 }

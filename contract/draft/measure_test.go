@@ -283,6 +283,9 @@ func tables(t *testing.T) []byte {
 		m := measure(t, s.name, corpus(t, s.pattern), nil)
 		fmt.Fprintf(&b, "| %s | %d | %d | %s | %d | %s |\n", m.name, m.tools, m.writes, listing(m.wrong), m.reads, listing(m.missed))
 	}
+	p := payPal(t)
+	fmt.Fprintf(&b, "\nPayPal's OpenAPI documents, %d operations: of %d writes %d are drafted as read, and keyed is suggested for %d, which are those that take PayPal-Request-Id; of %d GETs %d are drafted as read and the others left out.\n",
+		p.writes+p.gets, p.writes, p.wrong, p.keyed, p.gets, p.reads)
 	b.WriteString("\nThe tools of tau-bench's shop beside what people decided about them:\n\n")
 	b.WriteString("| tool | decided | drafted | suggested | identity decided | identity drafted | first probe suggested |\n|---|---|---|---|---|---|---|\n")
 	same := 0

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Server is an MCP server as the file declares it. Values of Env and Headers name secrets
+// Server is an MCP server, or an HTTP API, as the file declares it. Values of Env and Headers name secrets
 // as ${env:NAME} or ${file:/path} and never hold them.
 type Server struct {
 	// Name stands before the names of its tools: name/tool. Default "server".
@@ -19,6 +19,8 @@ type Server struct {
 	Env     map[string]string
 	URL     string
 	Headers map[string]string
+	// HTTP: it is no MCP server, and each tool is one operation of it.
+	HTTP bool
 	// Notes are written above it.
 	Notes []string
 }
@@ -57,9 +59,14 @@ func (s *Server) write(w *writer) {
 		w.comment("    ", n)
 	}
 	if s.URL != "" {
-		w.line("    url: " + scalar(s.URL))
+		w.line("    url: " + quoted(s.URL))
 		s.pairs(w, "    ", "headers", s.Headers)
-		w.line("    mcp: {}")
+		if s.HTTP {
+			w.comment("    ", "suggestion: where the provider documents that it answers 4xx only if nothing happened:")
+			w.line("    # conventions: http")
+		} else {
+			w.line("    mcp: {}")
+		}
 		return
 	}
 	command := s.Command

@@ -25,11 +25,20 @@ func (d *Draft) YAML() []byte {
 	d.options.Server.write(w)
 	w.line("")
 	w.line("tools:")
+	declared := false
 	for i := range d.Tools {
 		if i > 0 {
 			w.line("")
 		}
+		if why := d.Tools[i].leftOut(); why != "" {
+			w.comment("  ", "confirm: "+d.Tools[i].Tool+" is left out: "+why+".")
+			continue
+		}
+		declared = true
 		d.tool(w, &d.Tools[i])
+	}
+	if !declared {
+		w.line("  {}")
 	}
 	return []byte(w.b.String())
 }
@@ -40,6 +49,9 @@ func (d *Draft) tool(w *writer, e *Entry) {
 	w.line("    draft: true")
 	w.line("    upstream: " + scalar(d.Upstream))
 	w.line("    class: " + string(e.Class))
+	if e.operation != nil {
+		e.request(w)
+	}
 	if e.Class == pawl.Read {
 		return
 	}
@@ -48,7 +60,16 @@ func (d *Draft) tool(w *writer, e *Entry) {
 	if s := e.Suggested; s != nil && s.Class == pawl.Keyed {
 		w.comment("    ", "suggestion: keyed, because "+s.Why+". Confirm it only with the provider's word on how long a key lives:")
 		w.line("    # class: keyed")
-		w.line("    # key: {carrier: argument, name: " + scalar("/"+e.key.Name) + "}")
+		switch e.key.In {
+		case "header":
+			w.line("    # key: {carrier: header, name: " + scalar(e.key.Name) + "}")
+		case "body":
+			w.line("    # key: {carrier: json_pointer, name: " + scalar("/"+e.key.Name) + "}")
+		case "query":
+			w.line("    # key: {carrier: query, name: " + scalar(e.key.Name) + "}")
+		default:
+			w.line("    # key: {carrier: argument, name: " + scalar("/"+e.key.Name) + "}")
+		}
 		w.line("    # retention: 24h")
 	} else if s != nil {
 		w.comment("    ", "suggestion: "+string(s.Class)+", because "+s.Why+", if a second identical call leaves the same state.")
@@ -65,6 +86,74 @@ func (d *Draft) tool(w *writer, e *Entry) {
 		w.comment("    ", "no tool of the list undoes it: set irreversible: true where nothing else does.")
 	}
 }
+
+// pathForm is a path that a contract file can have.
+var pathForm = regexp.MustCompile(`^(/([A-Za-z0-9._~!$&'()*+,;=:@-]|\{[^{}/]+\})*)+$`)
+
+// leftOut says why a tool cannot be declared.
+func (e *Entry) leftOut() string {
+	switch o := e.operation; {
+	case o == nil:
+	case !pathForm.MatchString(o.Path) || strings.Contains(o.Path, "/../") || strings.HasSuffix(o.Path, "/.."):
+		return "its path is none that a request can be made of"
+	case e.Class != pawl.Read && (o.Method == "GET" || o.Method == "HEAD"):
+		return "it is a " + o.Method + " request, which nothing with an effect is, and yet " + strings.Join(e.Reasons, "; ")
+	case o.Method == "HEAD":
+		return "the answer of a HEAD request says nothing"
+	}
+	return ""
+}
+
+// request writes the request of an HTTP operation.
+func (e *Entry) request(w *writer) {
+	w.line("    request:")
+	w.line("      method: " + e.operation.Method)
+	path := e.operation.Path
+	var query, body []Parameter
+	for _, p := range e.parameters {
+		switch p.In {
+		case "path":
+			path = strings.ReplaceAll(path, "{"+p.Name+"}", "{"+argument(p.Name, true)+"}")
+		case "query":
+			query = append(query, p)
+		case "body":
+			if e.key == nil || e.key.Name != p.Name {
+				body = append(body, p)
+			}
+		}
+	}
+	w.line("      path: " + quoted(path))
+	if len(query) > 0 {
+		w.line("      query:")
+		for _, p := range query {
+			w.line("        " + scalar(p.Name) + ": " + quoted(argument(p.Name, p.Required)))
+		}
+	}
+	switch {
+	case !e.operation.HasBody:
+	case e.operation.Whole:
+		w.line("      body: args.body")
+	default:
+		w.line("      body:")
+		for _, p := range body {
+			w.line("        " + scalar(p.Name) + ": " + quoted(argument(p.Name, p.Required)))
+		}
+	}
+}
+
+// argument is CEL for an argument; one that is not required may be absent.
+func argument(name string, required bool) string {
+	optional := "?"
+	if required {
+		optional = ""
+	}
+	if identifier.MatchString(name) {
+		return "args." + optional + name
+	}
+	return "args[" + optional + quoted(name) + "]"
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // caseName is a value that can name a case and stand in a CEL text.
 var caseName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
