@@ -56,7 +56,7 @@ func (d *doing) settle(x *exchange, env *pawl.Envelope) reply {
 		case env.Status == pawl.Prepared && (env.Reason == pawl.ReasonApprovalNeeded || env.Reason == pawl.ReasonLookAlike):
 			return d.approve(x, env)
 		case env.Status == pawl.Succeeded && env.ActionTaken == pawl.Replayed && d.call.Step == "" && !d.call.Again &&
-			x.g.answered.before(env.OperationID, repeatAfter) && x.g.repeats(d.t.pawl):
+			x.g.answered.before(env.OperationID, x.g.opts.RepeatAfter) && x.g.repeats(d.t.pawl):
 			return d.again(x, env)
 		}
 	}
@@ -65,10 +65,6 @@ func (d *doing) settle(x *exchange, env *pawl.Envelope) reply {
 	}
 	return x.result(d.t, env)
 }
-
-// repeatAfter is how long after an answer the same call may be a wish: one that comes sooner
-// is a repeat of the client's own.
-const repeatAfter = 10 * time.Second
 
 // approve asks for the yes that a call needs. An answer that comes after the client's
 // patience is over counts all the same: the sweeper sends what was approved.

@@ -38,6 +38,10 @@ type Options struct {
 	SessionIdle time.Duration
 	// AnswerTime is how long a question to a person stays open; default 10 minutes.
 	AnswerTime time.Duration
+	// RepeatAfter is how long after its answer the same call may be a wish for a second effect,
+	// about which the person at the client is asked; default 10 s. One that comes sooner is a
+	// repeat of the client's own.
+	RepeatAfter time.Duration
 	// MaxSessions bounds the legacy sessions over HTTP and MaxParked the calls of modern
 	// clients that wait for an answer, of each tenant; defaults 1024 and 1024.
 	MaxSessions, MaxParked int
@@ -61,6 +65,7 @@ func (o *Options) withDefaults() Options {
 	d.Beat = cmp.Or(d.Beat, 10*time.Second)
 	d.SessionIdle = cmp.Or(d.SessionIdle, 30*time.Minute)
 	d.AnswerTime = cmp.Or(d.AnswerTime, 10*time.Minute)
+	d.RepeatAfter = cmp.Or(d.RepeatAfter, 10*time.Second)
 	d.MaxSessions = cmp.Or(d.MaxSessions, 1024)
 	d.MaxParked = cmp.Or(d.MaxParked, 1024)
 	d.MaxCalls = cmp.Or(d.MaxCalls, 512)
