@@ -63,6 +63,13 @@ type Contract struct {
 	// quiescence then does not depend on Flight and Pause.
 	NotAfter time.Duration `json:"not_after,omitempty"`
 
+	// CallerSends: the operation began with Executor.Permit, and its caller sends its first
+	// request and those after FAILED_NO_EFFECT. An executor sets it; no tool declares it.
+	CallerSends bool `json:"caller_sends,omitempty"`
+	// PauseUnbounded: nobody declared how long that caller may pause between permit and write.
+	// Only NotAfter then bounds when a request may still arrive.
+	PauseUnbounded bool `json:"pause_unbounded,omitempty"`
+
 	// Retention is the published minimum life of a key; 0 means none is published, and
 	// then nothing is ever sent again.
 	Retention time.Duration `json:"retention,omitempty"`
@@ -327,9 +334,25 @@ func checkTerm(bad func(term, format string, args ...any), name string, d time.D
 	}
 }
 
+// unbounded is the quiescence of what may arrive at any time.
+const unbounded = 100 * 365 * 24 * time.Hour
+
+// mayArriveAnyTime reports whether nothing bounds when a caller's request arrives.
+func (c *Contract) mayArriveAnyTime() bool {
+	return c.PauseUnbounded && c.NotAfter == 0 && holds(callersPauseCounts)
+}
+
 // Quiescence is the time after the last permit before which "absent" proves nothing;
-// absence counts strictly after it.
+// absence counts strictly after it. It is a hundred years where nothing bounds it.
 func (c Contract) Quiescence() time.Duration {
+	if c.mayArriveAnyTime() {
+		return unbounded
+	}
+	return c.expected()
+}
+
+// expected is the time after which a request should have landed and be visible.
+func (c *Contract) expected() time.Duration {
 	var lag, landing time.Duration = 0, c.Landing
 	if c.Probe != nil {
 		lag = c.Probe.Lag

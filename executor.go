@@ -96,8 +96,9 @@ type Executor struct {
 	mu       sync.Mutex
 	tools    map[string]*Tool
 	flights  map[ID]*flight
-	open     int           // calls that are in a turn or still driven here
-	stopping chan struct{} // closed by Stop: no new calls, no new sends
+	handed   map[attemptID]awaited // permits whose callers have not reported
+	open     int                   // calls that are in a turn or still driven here
+	stopping chan struct{}         // closed by Stop: no new calls, no new sends
 	stopped  bool
 	sweeping bool
 	unswept  sync.Once // says that nobody sweeps
@@ -114,7 +115,7 @@ func New(store Store, o *Options) *Executor {
 	opts := o.withDefaults()
 	return &Executor{
 		store: store, opts: opts, watched: slices.ContainsFunc(opts.Observers, func(o *Observer) bool { return o.Began != nil }),
-		tools: make(map[string]*Tool), flights: make(map[ID]*flight),
+		tools: make(map[string]*Tool), flights: make(map[ID]*flight), handed: make(map[attemptID]awaited),
 		stopping: make(chan struct{}), base: base, abort: abort,
 	}
 }
@@ -147,6 +148,7 @@ func (e *Executor) register(t *Tool) error {
 	own.Contract.Free = slices.Clone(own.Contract.Free)
 	own.Contract.Serialize = slices.Clone(own.Contract.Serialize)
 	own.hash = own.Contract.Hash()
+	own.handed = handedOut(own, t.Contract.Pause > 0)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, taken := e.tools[own.Contract.Tool]; taken {
@@ -229,32 +231,40 @@ func (e *Executor) Contracts() []Contract {
 // The context's end does not end an attempt that is out: it is listened to, and its
 // answer settles the record.
 func (e *Executor) Do(ctx context.Context, call Call) (Envelope, error) {
-	ctx = WithTrace(ctx, call.Trace)
-	if len(e.opts.Observers) == 0 {
-		env, _, err := e.do(ctx, &call)
-		return env, err
-	}
-	from := time.Now()
-	w := &Work{Kind: WorkCall, Call: &call}
-	ctx, over := e.began(ctx, w)
-	env, op, err := e.do(ctx, &call)
-	e.observe(func(o *Observer) {
-		if o.Answered != nil {
-			o.Answered(ctx, &call, &env, time.Since(from))
-		}
-	})
-	w.Envelope, w.Operation, w.Err = &env, op, err
-	over()
+	_, env, err := e.call(ctx, &call, nil)
 	return env, err
 }
 
-// do makes a call. The operation is the one that the envelope speaks of, nil where there
-// is none.
-func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, error) {
+// call makes a call and tells the observers. Where hand is given, a permit goes to the caller.
+func (e *Executor) call(ctx context.Context, call *Call, hand chan *Permit) (*Permit, Envelope, error) {
+	ctx = WithTrace(ctx, call.Trace)
+	if len(e.opts.Observers) == 0 {
+		env, t, err := e.do(ctx, call, hand)
+		return t.permit, env, err
+	}
+	from := time.Now()
+	w := &Work{Kind: WorkCall, Call: call}
+	ctx, over := e.began(ctx, w)
+	env, t, err := e.do(ctx, call, hand)
+	e.observe(func(o *Observer) {
+		if o.Answered != nil {
+			o.Answered(ctx, call, &env, time.Since(from))
+		}
+	})
+	w.Envelope, w.Operation, w.Err = &env, t.told, err
+	over()
+	return t.permit, env, err
+}
+
+// do makes a call, and returns the turn that it was made in.
+func (e *Executor) do(ctx context.Context, call *Call, hand chan *Permit) (Envelope, *turn, error) {
 	named := call.Tool
 	t := e.chosen(call)
 	if t == nil {
-		return e.refuse(ctx, call, refusal(ReasonUnknownTool, plainText(call.Tool), "")), nil, nil
+		return e.refuse(ctx, call, refusal(ReasonUnknownTool, plainText(call.Tool), "")), &turn{}, nil
+	}
+	if hand != nil {
+		t = t.handed
 	}
 	id, err := Identify(&t.Contract, call)
 	if err != nil {
@@ -262,7 +272,7 @@ func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, er
 		if !errors.As(err, &ce) {
 			ce = &CallError{Reason: ReasonInvalidArguments, Err: err}
 		}
-		return e.refuse(ctx, call, refusal(ce.Reason, t.Contract.Tool, ce.Error())), nil, nil
+		return e.refuse(ctx, call, refusal(ce.Reason, t.Contract.Tool, ce.Error())), &turn{}, nil
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -272,7 +282,7 @@ func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, er
 		defer cancel()
 	}
 	turn := &turn{
-		e: e, ctx: ctx, call: call, named: named, tool: t, id: id, effect: effectText(&t.Contract, id),
+		e: e, ctx: ctx, call: call, named: named, tool: t, id: id, effect: effectText(&t.Contract, id), hand: hand,
 		deadline: deadline, end: deadline.Add(-e.opts.Reserve),
 	}
 	var env *Envelope
@@ -281,13 +291,17 @@ func (e *Executor) do(ctx context.Context, call *Call) (Envelope, *Operation, er
 	} else {
 		env, err = turn.run()
 	}
+	select { // one that was given while something else was waited for
+	case turn.permit = <-hand:
+	default:
+	}
 	if err != nil && turn.about != nil {
 		err = &RecordError{Intent: turn.about, Err: err}
 	}
 	if env.ActionTaken == Refused {
-		return e.refuse(ctx, call, env), turn.told, err
+		return e.refuse(ctx, call, env), turn, err
 	}
-	return *env, turn.told, err
+	return *env, turn, err
 }
 
 func (e *Executor) refuse(ctx context.Context, call *Call, env *Envelope) Envelope {

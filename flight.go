@@ -25,8 +25,10 @@ type flight struct {
 	token    int64 // the token of the lease this flight works under
 	eager    bool  // the caller asks now: make the next probe at once
 	retries  int
-	refused  int           // refusals by the rules in a row
-	wished   time.Duration // the pause the provider last asked for
+	// hand takes the permits of a caller that sends itself; nil where this flight sends.
+	hand    chan<- *Permit
+	refused int           // refusals by the rules in a row
+	wished  time.Duration // the pause the provider last asked for
 
 	// permit: the newest permit has not been used yet.
 	permit bool

@@ -35,9 +35,16 @@ func (f *flight) send(ctx context.Context) bool {
 	if s.Deadline.IsZero() || permit.Kind == AttemptResend && time.Until(s.Deadline) < wait {
 		s.Deadline = f.waitFor
 	}
+	var handed *Permit
+	if f.hand != nil && permit.Kind != AttemptResend {
+		handed = &Permit{Attempt: n, Token: f.token, Deadline: f.waitFor}
+	}
 	f.outs = append(f.outs, out{attempt: n, until: f.waitFor.Add(c.Linger + giveUpGrace)})
 	f.sending = func() answer {
 		defer cancel()
+		if handed != nil {
+			return answer{attempt: n, evidence: f.byCaller(attempt, s, handed)}
+		}
 		return answer{attempt: n, evidence: f.e.attempt(attempt, f.tool.Port, s, n)}
 	}
 	return true
@@ -126,7 +133,7 @@ func (op *Operation) mayHaveReached(n int) int {
 
 // mayRetry reports whether a call that provably had no effect is tried again by itself.
 func (f *flight) mayRetry(op *Operation) bool {
-	if f.end.IsZero() || f.retries >= maxRetries || op.Reason == ReasonGivenBack || op.Reason == ReasonSnapshot || len(f.outs) > 0 || f.stopped() {
+	if f.end.IsZero() || f.hand != nil || f.retries >= maxRetries || op.Reason == ReasonGivenBack || op.Reason == ReasonSnapshot || len(f.outs) > 0 || f.stopped() {
 		return false
 	}
 	select {

@@ -72,8 +72,8 @@ func Next(op *Operation, now time.Time) Move {
 			best = Move{Kind: kind, At: at}
 		}
 	}
-	safe := op.SafeAt()
-	hope := op.out() // a late answer may still come
+	safe := op.lastPermit().Add(c.expected()) // where nothing bounds it, a person is asked at some time
+	hope := op.out()                          // a late answer may still come
 	switch {
 	case op.resendBarred(later(now, op.nextResend())) == "":
 		if op.resendReady() {
@@ -172,6 +172,9 @@ func (op *Operation) sendBarred(now time.Time) string {
 	if !op.Aborted.IsZero() && op.notCompensable() != "" && holds(abortStopsResends) {
 		return "its run was called off, and it could not be undone"
 	}
+	if c.mayArriveAnyTime() {
+		return "a caller's request may still arrive after the key is forgotten"
+	}
 	first := op.Attempts[0].Permit
 	if !holds(firstPermitCounts) {
 		first = op.Attempts[len(op.Attempts)-1].Permit
@@ -183,6 +186,9 @@ func (op *Operation) sendBarred(now time.Time) string {
 		}
 		if now.Add(c.Flight+c.Pause+resendMargin).After(first.Add(c.Retention)) && holds(retentionEnds) {
 			return "the key's retention may end before the request arrives"
+		}
+		if c.PauseUnbounded && c.NotAfter+resendMargin > c.Retention && holds(callersPauseCounts) {
+			return "a caller's request may arrive after the key is forgotten"
 		}
 	case Convergent:
 		if c.ConvergentFor == 0 {

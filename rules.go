@@ -41,6 +41,7 @@ const (
 	subjectIsHeld      protocolRule = "subject-is-held"
 	bytesAreStored     protocolRule = "bytes-are-stored"
 	keyIsStored        protocolRule = "key-is-stored"
+	callersPauseCounts protocolRule = "callers-pause-counts"
 	flightIsDeclared   protocolRule = "flight-is-declared"
 	yesIsAskedFor      protocolRule = "yes-is-asked-for"
 	sentWithAYes       protocolRule = "sent-with-a-yes"

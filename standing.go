@@ -213,6 +213,9 @@ func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
 
 // reopen sends a call again that provably had no effect: same key, next attempt.
 func (t *turn) reopen(op *Operation) (*Envelope, error) {
+	if op.Contract.CallerSends != (t.hand != nil) {
+		return t.replay(op), nil // who sends it is part of what its contract was pinned with
+	}
 	if f := t.e.flight(op.ID); f != nil { // it may be about to retry by itself
 		if last := t.wait(f, op); last.Version != op.Version || !t.mayStart() {
 			return t.render(t.latest(last), Replayed), nil

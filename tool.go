@@ -11,7 +11,8 @@ type Tool struct {
 	Contract Contract
 	Port     Port
 
-	hash string // of the contract, once registered
+	hash   string // of the contract, once registered
+	handed *Tool  // as operations pin it whose requests their callers send; nil where none may
 }
 
 // Port speaks to one provider about one tool. Its methods are called concurrently.

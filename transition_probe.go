@@ -116,7 +116,7 @@ func (s *stepper) fence() error {
 // fenceIsFinal reports whether a held fence alone settles: it outlives everything that may
 // still arrive, and nothing that has arrived lands later.
 func (c *Contract) fenceIsFinal() bool {
-	if c.Landing > 0 {
+	if c.Landing > 0 || c.mayArriveAnyTime() {
 		return false
 	}
 	outlive := c.Flight + c.Pause

@@ -30,6 +30,9 @@ type turn struct {
 	told *Operation
 	// settled: the generation before this one was settled after the restore.
 	settled bool
+	// hand takes the permit where the caller sends itself, permit is it; nil otherwise.
+	hand   chan *Permit
+	permit *Permit
 	// asked: this turn has had its probe ahead of schedule.
 	asked bool
 }
@@ -269,7 +272,7 @@ func (t *turn) launch(op *Operation) *flight {
 func (t *turn) flight(op *Operation) *flight {
 	f := &flight{
 		e: t.e, id: op.ID, tool: t.tool, ctx: context.WithoutCancel(t.ctx), gone: t.ctx.Done(),
-		end: t.end, deadline: t.deadline, token: op.Token, op: op,
+		end: t.end, deadline: t.deadline, token: op.Token, op: op, hand: t.hand,
 	}
 	if t.undoes != (ID{}) {
 		f.retries = maxRetries // an abort has time: its attempts are further apart
@@ -389,6 +392,8 @@ func (t *turn) wait(f *flight, op *Operation) *Operation {
 			return op
 		}
 		select {
+		case t.permit = <-t.hand:
+			return f.current()
 		case <-changed:
 		case <-timer.C:
 			return f.current()

@@ -86,6 +86,7 @@ func newDoor(ex *pawl.Executor, store pawl.Store, o *Options) *door {
 	d.huma = huma.NewAPI(c, d.gate)
 	d.addHealth()
 	d.addCalls()
+	d.addPermits()
 	d.addOperations()
 	d.addReviews()
 	d.addDecisions()

@@ -53,21 +53,32 @@ func (d *door) addCalls() {
 	}, d.call)
 }
 
-// call makes a call in a turn of its own: a caller that hangs up ends nothing.
-func (d *door) call(ctx context.Context, in *callInput) (*envelopeOutput, error) {
+// turn is the call that a request makes, in a turn of its own: a caller that hangs up ends
+// nothing. end releases what belongs to the turn.
+func (in *callInput) turn(ctx context.Context) (call pawl.Call, _ context.Context, end context.CancelFunc) {
 	s := sessionOf(ctx)
-	call := in.Body.call(s)
+	call = in.Body.call(s)
 	call.Again, call.Attributes, call.Trace = in.Body.Again, in.Body.Attributes, in.Trace
 	ctx = context.WithoutCancel(ctx)
 	if left := in.Body.DeadlineMS; left > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, s.arrived.Add(milliseconds(left)))
-		defer cancel()
+		ctx, end = context.WithDeadline(ctx, s.arrived.Add(milliseconds(left)))
+		return call, ctx, end
 	}
+	return call, ctx, func() {}
+}
+
+func (d *door) call(ctx context.Context, in *callInput) (*envelopeOutput, error) {
+	call, ctx, end := in.turn(ctx)
+	defer end()
 	env, err := d.ex.Do(ctx, call)
+	d.unrecorded(ctx, &call, err)
+	return &envelopeOutput{envelope{&env}}, nil
+}
+
+// unrecorded logs a call that could not be recorded. Its envelope is true all the same, and
+// says what to do.
+func (d *door) unrecorded(ctx context.Context, call *pawl.Call, err error) {
 	if err != nil {
-		// The envelope is true all the same, and says what to do.
 		d.opts.Log.LogAttrs(ctx, slog.LevelError, "call could not be recorded", slog.Any("error", err), about(on(&pawl.Intent{Tool: call.Tool, Run: call.Run}, err)))
 	}
-	return &envelopeOutput{envelope{&env}}, nil
 }

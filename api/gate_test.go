@@ -53,8 +53,10 @@ func routes(t *testing.T, c *client) map[string]string {
 		}
 	}
 	for r, body := range map[string]string{
-		"POST /v1/calls":           `{"tool":"none"}`,
-		"POST /v1/operations/find": `{"tool":"none"}`,
+		"POST /v1/calls":   `{"tool":"none"}`,
+		"POST /v1/permits": `{"tool":"none"}`,
+		"POST /v1/permits/op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e/report":    `{"attempt":1,"token":"1","outcome":"not_sent"}`,
+		"POST /v1/operations/find":                                       `{"tool":"none"}`,
 		"POST /v1/reviews/op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e/decisions": `{"version":1,"choice":"happened","why":"seen"}`,
 		"POST /v1/reviews/decisions":                                     `{"id":"d1","choice":"note","why":"seen","items":[{"id":"op_0192f0c2a7e17b0c8d4e5f6a7b8c9d0e","version":1}]}`,
 		"POST /v1/reviews/preview":                                       `{"choice":"approve"}`,
@@ -66,8 +68,8 @@ func routes(t *testing.T, c *client) map[string]string {
 		}
 		list[r] = body
 	}
-	if len(list) != 20 {
-		t.Errorf("got %d routes, want 20: say here what a new one takes: %v", len(list), list)
+	if len(list) != 22 {
+		t.Errorf("got %d routes, want 22: say here what a new one takes: %v", len(list), list)
 	}
 	return list
 }
@@ -79,7 +81,7 @@ func decides(route string) bool {
 
 // calls reports whether a route is for those who make calls.
 func calls(route string) bool {
-	return route == "POST /v1/calls" || strings.HasPrefix(route, "POST /v1/runs/")
+	return route == "POST /v1/calls" || strings.HasPrefix(route, "POST /v1/runs/") || strings.HasPrefix(route, "POST /v1/permits")
 }
 
 // open routes are those that need no token.

@@ -45,6 +45,8 @@ const (
 	CodeOtherTenant      Code = "other_tenant"           // 403: the request names another tenant
 	CodeOtherActor       Code = "other_actor"            // 403: it belongs to another actor
 	CodeNotFound         Code = "not_found"              // 404: no such operation, or no such path
+	CodeNoPermits        Code = "no_permits"             // 409: the tool's requests are sent by pawl alone
+	CodeNoPermit         Code = "no_permit"              // 409: nobody was given such a permit
 	CodeMethodNotAllowed Code = "method_not_allowed"     // 405
 	CodeTimeout          Code = "timeout"                // 408: the body came too slowly
 	CodeTooLarge         Code = "too_large"              // 413: the body is over its limit
