@@ -3,6 +3,7 @@ package workers
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,8 @@ type world struct {
 	// wait is the contract's timeout and linger.
 	wait string
 	view *postgres.DB
+	// binary and env are what workers are started with; empty means this test, and nothing.
+	binary, env string
 }
 
 // newWorld makes a provider with so many orders.
@@ -131,8 +134,8 @@ func (w *world) start(name string, lease time.Duration, tools ...string) *worker
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	k := &worker{t: w.t, cmd: exec.Command(os.Args[0]), log: new(bytes.Buffer)}
-	k.cmd.Env = append(os.Environ(), workerEnv+"="+string(how), "PAWL_STORE="+w.store)
+	k := &worker{t: w.t, cmd: exec.Command(cmp.Or(w.binary, os.Args[0])), log: new(bytes.Buffer)}
+	k.cmd.Env = append(os.Environ(), workerEnv+"="+string(how), "PAWL_STORE="+w.store, w.env)
 	k.cmd.Stderr = k.log
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {
