@@ -79,11 +79,11 @@ func TestAsk(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if n := len(u.sessions); n != 3 {
+	if n := sessionsOf(u); n != 3 {
 		t.Errorf("sessions: got %d, want 3", n)
 	}
 	set.EndSession("bo")
-	if n := len(u.sessions); n != 2 {
+	if n := sessionsOf(u); n != 2 {
 		t.Errorf("sessions after one has ended: got %d, want 2", n)
 	}
 }
@@ -122,6 +122,18 @@ func TestAskOfTwo(t *testing.T) {
 	}
 }
 
+func sessionsOf(u *Upstream) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.sessions)
+}
+
+func (l *toolList) counts() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.fresh.IsZero()
+}
+
 func callsOf(u *Upstream) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -143,6 +155,34 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 	if got := ask(t, set.Get("up"), callTool("ping", `{}`)); !strings.Contains(strings.ReplaceAll(got, `\`, ""), `"result":{}`) {
 		t.Errorf("got %s, want an answer to the server's ping", got)
+	}
+}
+
+// TestAskOutsideACall: a question while no call is under way goes to the front, with the
+// client that the session is of.
+func TestAskOutsideACall(t *testing.T) {
+	t.Parallel()
+	notices := make(chan *Notice, 4)
+	_, set := file(t, started(script("roots")), &Options{
+		Notify: func(n *Notice) { notices <- n },
+		Ask: func(_ context.Context, server, session, method string, _ json.RawMessage) (json.RawMessage, *wire.Error) {
+			return wire.Object{{Name: "roots", Value: wire.Quote(server + " " + session + " " + method)}}.JSON(), nil
+		},
+	})
+	u := set.Get("up")
+	client := &Client{Session: "ana", Capabilities: json.RawMessage(`{"roots":{}}`)}
+	if _, err := u.Describe(within(t, patience), client); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-notices; n.Session != "ana" || !strings.Contains(string(n.Params), `"result":{"roots":"up ana roots/list"}`) {
+		t.Errorf("got %+v %s, want the answer of the front", n, n.Params)
+	}
+	// In a session that is shared there is nobody.
+	if _, err := u.Describe(within(t, patience), nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-notices; n.Session != "" || !strings.Contains(string(n.Params), "nobody can be asked now") {
+		t.Errorf("got %+v %s, want a refusal", n, n.Params)
 	}
 }
 
@@ -208,10 +248,8 @@ func TestNotices(t *testing.T) {
 			break
 		}
 	}
-	for _, s := range u.sessions {
-		if !s.tools.fresh.IsZero() {
-			t.Error("the list still counts")
-		}
+	if s, err := u.acquire(t.Context(), nil); err != nil || s.tools.counts() {
+		t.Errorf("the list still counts, or %v", err)
 	}
 	if err := u.Notify(within(t, patience), nil, wire.NotifyRootsChanged, nil); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestManyCallers(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if n := len(u.sessions); n != 1 {
+	if n := sessionsOf(u); n != 1 {
 		t.Errorf("sessions: got %d, want 1", n)
 	}
 }

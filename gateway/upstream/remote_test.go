@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -426,12 +427,12 @@ func (s *Set) drop(name string) { s.Get(name).drop(func(*session) bool { return 
 func TestHiddenSends(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, wire.Modern)
-	n := 0
+	var n atomic.Int64
 	s.answer = func(w http.ResponseWriter, r *http.Request, m *wire.Message) bool {
 		if m.Method != wire.MethodCallTool {
 			return false
 		}
-		switch n++; n {
+		switch n.Add(1) {
 		case 1:
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 			return true
@@ -443,8 +444,8 @@ func TestHiddenSends(t *testing.T) {
 	f, _ := file(t, reached(s.URL, "tools:\n  up/act:\n    upstream: up\n    class: keyed\n    identity: none\n    key: {carrier: header, name: Idempotency-Key}\n"), nil)
 	tool := port(t, f, "up/act")
 	for i, want := range []pawl.AttemptClass{pawl.ClassAmbiguous, pawl.ClassAmbiguous, pawl.ClassSucceeded} {
-		if e := send(t, within(t, patience), tool, `{}`); e.Class != want || n != i+1 {
-			t.Errorf("attempt %d: got %s %s after %d calls, want %s", i+1, e.Class, e.Proof, n, want)
+		if e := send(t, within(t, patience), tool, `{}`); e.Class != want || n.Load() != int64(i+1) {
+			t.Errorf("attempt %d: got %s %s after %d calls, want %s", i+1, e.Class, e.Proof, n.Load(), want)
 		}
 	}
 	if keys := s.all(wire.MethodCallTool); keys[0].header.Get("Idempotency-Key") == "" || keys[0].header.Get("Idempotency-Key") != keys[2].header.Get("Idempotency-Key") {

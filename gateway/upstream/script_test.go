@@ -85,6 +85,10 @@ func playScript(way string) {
 			select {}
 		case m.Method == wire.NotifyInitialized && way == "busy":
 			time.Sleep(time.Hour)
+		case m.Method == wire.NotifyInitialized && way == "roots":
+			p.write(wire.Request(`"roots"`, wire.MethodListRoots, nil))
+		case m.IsResponse() && m.ID == `"roots"`:
+			p.write(wire.Notification(wire.NotifyMessage, json.RawMessage(`{"data":`+string(m.Append(nil))+`}`)))
 		case m.IsNotification():
 			p.line(string(wire.Notification(wire.NotifyMessage, json.RawMessage(`{"level":"info","data":`+string(wire.Quote(m.Method))+`}`)).Append(nil)))
 		case m.IsResponse():

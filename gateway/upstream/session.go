@@ -16,6 +16,7 @@ import (
 // session is a peer that a handshake was made with.
 type session struct {
 	up    *Upstream
+	owner string // whose it is if it is a legacy one
 	key   sessionKey
 	peer  peer
 	says  *Description
@@ -28,10 +29,12 @@ type session struct {
 	mu    sync.Mutex
 	calls map[int64]*call
 	uses  int // requests under way
+	asked int // requests of the server that are being answered
 	used  time.Time
 	began time.Time
 	// rested is the time between the last use and the one before.
 	rested time.Duration
+	legacy atomic.Bool
 	// silent: the last exchange brought no response, so that the server may have started
 	// anew and know the session no more.
 	silent atomic.Bool
@@ -112,6 +115,7 @@ func (s *session) initialize(ctx context.Context, c *Client) error {
 	}
 	s.says = &Description{Era: wire.Legacy, Version: version, Info: result.Get("serverInfo"), Capabilities: result.Get("capabilities")}
 	s.says.Instructions, _ = result.Text("instructions")
+	s.legacy.Store(true)
 	s.peer.agreed(wire.Legacy, version)
 	if err := s.peer.post(ctx, wire.Notification(wire.NotifyInitialized, nil)); err != nil {
 		return fmt.Errorf("%s: %w", wire.NotifyInitialized, err)
@@ -178,11 +182,7 @@ func (s *session) stray(m *wire.Message) {
 		s.tools.changed()
 	}
 	if notify := s.up.options.Notify; notify != nil {
-		n := &Notice{Server: s.up.server.Name, Method: m.Method, Params: m.Params}
-		if s.key.own() {
-			n.Session = s.ownerSession()
-		}
-		notify(n)
+		notify(&Notice{Server: s.up.server.Name, Session: s.ownerSession(), Method: m.Method, Params: m.Params})
 	}
 }
 
@@ -202,10 +202,16 @@ func (s *session) callOf(m *wire.Message) *call {
 func (s *session) answer(m *wire.Message, k *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
+	if s.ctx.Err() != nil || s.asked >= maxPending {
 		return
 	}
+	s.asked++
 	s.work.Go(func() {
+		defer func() {
+			s.mu.Lock()
+			s.asked--
+			s.mu.Unlock()
+		}()
 		response := s.respond(m, k)
 		if err := s.peer.post(s.ctx, response); err != nil {
 			s.up.log.Debug("a request of the server could not be answered", "method", m.Method, "error", err)
@@ -219,6 +225,13 @@ func (s *session) respond(m *wire.Message, k *call) *wire.Message {
 	}
 	if k == nil {
 		k = s.asker()
+	}
+	if ask, session := s.up.options.Ask, s.ownerSession(); k == nil && ask != nil && session != "" {
+		result, failure := ask(s.ctx, s.up.server.Name, session, m.Method, m.Params)
+		if failure != nil {
+			return wire.Failure(m.ID, failure)
+		}
+		return wire.Result(m.ID, result)
 	}
 	if k == nil || k.caller == nil {
 		return wire.Failure(m.ID, &wire.Error{Code: wire.CodeMethodNotFound, Message: "nobody can be asked now"})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/evidence"
+	"github.com/pawl-dev/pawl/gateway/wire"
 )
 
 // Options of Open. Nil and zero fields mean the defaults.
@@ -19,6 +20,10 @@ type Options struct {
 	// Notify is told what a server says that belongs to no call: list_changed, log messages,
 	// updated resources. It is called from the reader of a session and must not block.
 	Notify func(*Notice)
+	// Ask answers a request that a server makes in a session of one client while no call of
+	// it is under way, such as roots/list after the handshake. Nil means that nobody can be
+	// asked then.
+	Ask func(ctx context.Context, server, session, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
 	// Name and Version are what servers are told about who calls where no client says it;
 	// default "pawl" and "0".
 	Name, Version string

@@ -170,8 +170,8 @@ const ownerPrefix = "session:"
 
 // ownerSession is the front's session that a session belongs to; empty where it is shared.
 func (s *session) ownerSession() string {
-	name, own := strings.CutPrefix(s.key.owner, ownerPrefix)
-	if !own {
+	name, own := strings.CutPrefix(s.owner, ownerPrefix)
+	if !own || !s.legacy.Load() {
 		return ""
 	}
 	return name
@@ -258,7 +258,7 @@ func (u *Upstream) learn(speaks wire.Era, failed []error) {
 
 // connect makes the peer of a new session.
 func (u *Upstream) connect(owner string) (*session, error) {
-	s := &session{up: u, key: sessionKey{owner: owner}, calls: map[int64]*call{}, began: time.Now(), used: time.Now()}
+	s := &session{up: u, owner: owner, calls: map[int64]*call{}, began: time.Now(), used: time.Now()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if u.transport != nil {
 		s.peer = newRemote(u.server, u.transport, u.log, s.stray)
