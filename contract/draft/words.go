@@ -44,7 +44,7 @@ var (
 	nouns = words(`edit move patch post update`)
 
 	// handedOut are things that are made when they are asked for.
-	handedOut = words(`otp presigned upload`)
+	handedOut = words(`coupon invite link otp presigned token upload voucher`)
 
 	// switching are parameters that choose what a tool does.
 	switching = words(`action command method mode op operation verb`)
@@ -54,7 +54,7 @@ var (
 		statement statements`)
 
 	// output are parameters that name a place to write to.
-	output = words(`destination dest outfile output_file output_path outputfile outputpath save_path
+	output = words(`outfile output_file output_path outputfile outputpath save_path
 		savepath save_to saveto target_path targetpath`)
 
 	// views are nouns that a whole name, or its last word, may be of a tool that looks, where
