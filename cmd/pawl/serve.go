@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/terminal"
+	"github.com/pawl-dev/pawl/gateway"
 	"github.com/pawl-dev/pawl/server"
 )
 
@@ -26,6 +27,7 @@ func newServe() *cobra.Command {
 	var hosts []string
 	var grace, lease, retain time.Duration
 	var asJSON bool
+	var door gateway.Options
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve calls over HTTP and settle what they leave open",
@@ -34,16 +36,19 @@ until it is interrupted; then it takes no new calls, waits for attempts that are
 within --grace, and records what is left as UNKNOWN.
 
 A loopback address needs no tokens. Any other one is served with --tokens alone; 'pawl
-token new' makes them. /openapi.json describes the API. The log is JSON on stderr.`,
+token new' makes them. /openapi.json describes the API. Where the contract file has MCP
+upstreams, /mcp is an MCP server in front of them, and /mcp/NAME in front of one. The log
+is JSON on stderr.`,
 		Example: "  pawl serve -c pawl.yaml --listen 127.0.0.1:7295",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
+			door.Version = thisBuild().Version
 			logger := slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))
 			slog.SetDefault(logger)
 			log.SetOutput(server.Lines(logger)) // after SetDefault, which sets it too
 			log.SetFlags(0)
 			s, err := server.Open(c.Context(), &server.Options{
-				Config: at.config, Store: at.store, Tokens: tokens, AllowedHosts: hosts, Grace: grace, Retain: retain,
+				Config: at.config, Store: at.store, Tokens: tokens, AllowedHosts: hosts, Grace: grace, Retain: retain, Gateway: &door,
 				Executor: pawl.Options{Lease: lease, Log: logger},
 			})
 			if err != nil {
@@ -80,6 +85,7 @@ token new' makes them. /openapi.json describes the API. The log is JSON on stder
 	timeFlag(c, &lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
 	timeFlag(c, &retain, "retain", 0, "how long settled operations are kept, such as 90d; without it, for ever")
 	timeFlag(c, &grace, "grace", 20*time.Second, "longest time to end in")
+	gatewayFlags(c, &door)
 	jsonFlag(c, &asJSON)
 	return c
 }

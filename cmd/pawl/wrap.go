@@ -28,8 +28,9 @@ import (
 func newWrap() *cobra.Command {
 	var at place
 	var run string
-	var budget, grace, lease time.Duration
+	var grace, lease time.Duration
 	var trust bool
+	var door gateway.Options
 	c := &cobra.Command{
 		Use:   "wrap [-c FILE] [-- COMMAND ARGS...]",
 		Short: "Put pawl in front of an MCP server, on stdio",
@@ -47,9 +48,10 @@ The log goes to standard error.`,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			o := &server.Options{
 				Config: at.config, Store: at.store, Grace: grace, SQLite: &sqlite.Options{WALSize: 1 << 20},
-				Gateway:  &gateway.Options{Run: runFor(run), Budget: budget, Version: thisBuild().Version},
+				Gateway:  &door,
 				Executor: pawl.Options{Lease: lease, Log: slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))},
 			}
+			door.Run, door.Version = runFor(run), thisBuild().Version
 			if err := wrapped(o, args, trust); err != nil {
 				return err
 			}
@@ -70,10 +72,40 @@ The log goes to standard error.`,
 	f.StringVar(&at.store, "store", "", "SQLite file, or postgres:// URL, of the record")
 	f.StringVar(&run, "run", "", "run of calls that name none; default the process that has started wrap")
 	f.BoolVar(&trust, "trust-read-only", false, "believe the server where it marks a tool as read-only (without -c)")
-	timeFlag(c, &budget, "budget", 45*time.Second, "longest time to work on a call before its caller is told what is known")
+	gatewayFlags(c, &door)
 	timeFlag(c, &lease, "lease", 30*time.Second, "how long a worker that died keeps its lease")
 	timeFlag(c, &grace, "grace", 20*time.Second, "longest time to end in")
 	return c
+}
+
+// gatewayFlags add what MCP clients differ in.
+func gatewayFlags(c *cobra.Command, o *gateway.Options) {
+	timeFlag(c, &o.Budget, "budget", 45*time.Second, "longest time to work on an MCP client's call before it is told what is known")
+	c.Flags().Var(&budgets{o}, "client-budget", "the same for clients of one name, such as mcp=4s; may be given again")
+	c.Flags().StringSliceVar(&o.RunKeys, "run-key", gateway.DefaultRunKeys, "keys of an MCP request's _meta that name the run")
+}
+
+// budgets is the value of --client-budget.
+type budgets struct{ o *gateway.Options }
+
+func (*budgets) String() string { return "" }
+
+func (*budgets) Type() string { return "name=time" }
+
+func (b *budgets) Set(text string) error {
+	i := strings.LastIndexByte(text, '=')
+	if i < 1 {
+		return errors.New("want the name of a client and a time, such as mcp=4s")
+	}
+	var t timeValue
+	if err := t.Set(text[i+1:]); err != nil {
+		return err
+	}
+	if b.o.Budgets == nil {
+		b.o.Budgets = make(map[string]time.Duration)
+	}
+	b.o.Budgets[text[:i]] = time.Duration(t)
+	return nil
 }
 
 // wrapped fills in what the command line says of contract file, command and store.
