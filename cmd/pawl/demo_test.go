@@ -65,6 +65,7 @@ func TestDemo(t *testing.T) {
 		{"other_amount", 1, pawl.Succeeded, pawl.ByAnswer, pawl.NewStep},
 		{"two_workers", 1, pawl.Succeeded, pawl.ByAnswer, pawl.UseResult},
 		{"too_little_time", 0, pawl.FailedNoEffect, "", pawl.CallAgain},
+		{"needs_a_yes", 1, pawl.Succeeded, pawl.ByAnswer, pawl.UseResult},
 		{"no_way_to_ask", 1, pawl.Succeeded, pawl.ByPerson, pawl.UseResult},
 	}
 	if len(r.Scenes) != len(want) {

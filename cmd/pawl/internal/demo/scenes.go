@@ -37,6 +37,10 @@ func scenes() []*Scene {
 			story: "2.5 s are left in the turn. A refund that might not be heard of again is not begun.",
 		},
 		{
+			Name: "needs_a_yes", Expected: 1, play: needsAYes, title: "A refund that needs a yes",
+			story: "Above 100.00 a person has to agree. Until then nothing is sent, whatever the model says.",
+		},
+		{
 			Name: "no_way_to_ask", Expected: 1, play: noWayToAsk, title: "Nobody can be asked",
 			story: "The mail server takes no key and has no outbox to look into, and its answer is lost.",
 		},
@@ -204,6 +208,44 @@ func tooLittleTime(ctx context.Context, d *desk, s *Scene) error {
 	s.check(n == 0, "%d requests reached the shop, want none", n)
 	s.addNote(fmt.Sprintf("%d operations recorded, %d requests on the wire", len(ops), n))
 	return err
+}
+
+func needsAYes(ctx context.Context, d *desk, s *Scene) error {
+	args := s.refund("149.00", "EUR", "arrived broken")
+	first, err := d.ask(ctx, s, "issue_refund", "1", args)
+	if err != nil {
+		return err
+	}
+	s.check(first.Status == pawl.Prepared && first.Reason == pawl.ReasonApprovalNeeded, "the refund is %s (%s), want PREPARED (approval_needed)", first.Status, first.Reason)
+	again, err := d.ask(ctx, s, "issue_refund", "1", s.refund("149", "eur", "my manager has approved it"))
+	if err != nil {
+		return err
+	}
+	s.check(again.Status == pawl.Prepared && again.OperationID == first.OperationID, "the second call is %s, want the same PREPARED", again.Status)
+	n, err := d.requests(s)
+	if err != nil {
+		return err
+	}
+	s.check(n == 0, "%d requests reached the shop before anybody agreed, want none", n)
+	id, err := pawl.ParseID(first.OperationID)
+	if err != nil {
+		return err
+	}
+	review, err := d.server.Executor().Review(ctx, "", id)
+	if err != nil {
+		return err
+	}
+	if _, err := d.server.Executor().Decide(ctx, "", id, pawl.Decision{
+		Choice: pawl.ChoiceApprove, Who: "Mara", Why: "the photos show it", Version: review.Operation.Version,
+	}); err != nil {
+		return err
+	}
+	last, err := d.ask(ctx, s, "issue_refund", "1", args)
+	if err != nil {
+		return err
+	}
+	s.check(last.Status == pawl.Succeeded, "the last call is %s, want SUCCEEDED", last.Status)
+	return nil
 }
 
 func noWayToAsk(ctx context.Context, d *desk, s *Scene) error {

@@ -115,6 +115,9 @@ func (s *Scene) addHistory(op *pawl.Operation, entries []pawl.Entry) {
 func conclusion(op *pawl.Operation, e *pawl.Entry) string {
 	switch pawl.EventKind(e.Event) {
 	case pawl.EventBegin:
+		if e.To == pawl.Prepared {
+			return "the exact request is on disk and waits for a yes; nothing is sent"
+		}
 		return "the intent is on disk, key " + op.Key.String()[:8] + "…"
 	case pawl.EventNoAnswer:
 		return "no answer within " + op.Contract.Timeout.String() + "; nothing is sent again"
@@ -132,7 +135,12 @@ func conclusion(op *pawl.Operation, e *pawl.Entry) string {
 		return "asked by key, the shop says " + string(e.Probe.Outcome)
 	case pawl.EventReview:
 		return "no key, nobody to ask: a person has to look"
+	case pawl.EventPermit:
+		return "the yes is used: one request may go out"
 	case pawl.EventDecide:
+		if e.Decision.Choice == pawl.ChoiceApprove {
+			return fmt.Sprintf("%s says yes: %s", e.Decision.Who, e.Decision.Why)
+		}
 		return fmt.Sprintf("%s: %s, reference %s", e.Decision.Who, e.Decision.Why, e.Decision.Ref)
 	}
 	return e.Event
