@@ -169,8 +169,13 @@ func (op *Operation) sendBarred(now time.Time) string {
 	if op.presumed() && c.asks() {
 		return "nobody has said yes"
 	}
-	if !op.Aborted.IsZero() && op.notCompensable() != "" && holds(abortStopsResends) {
-		return "its run was called off, and it could not be undone"
+	if !op.Aborted.IsZero() && holds(abortStopsResends) {
+		switch {
+		case op.notCompensable() != "":
+			return "its run was called off, and it could not be undone"
+		case c.Fence != nil || c.Probe != nil && c.Probe.NegativeProof:
+			return "its run was called off, and there are other ways to find out"
+		}
 	}
 	if c.mayArriveAnyTime() {
 		return "a caller's request may still arrive after the key is forgotten"

@@ -76,6 +76,21 @@ func (s store) Sight(ctx context.Context, g pawl.Sighting, since time.Time) ([]p
 	return s.Store.(pawl.Sighter).Sight(ctx, g, since)
 }
 
+func (s store) PutRun(ctx context.Context, r *pawl.Run) error {
+	pass("run.before")
+	err := s.Store.PutRun(ctx, r)
+	pass("run.after")
+	return err
+}
+
+func (s store) ClaimRuns(ctx context.Context, limit int, lease time.Duration) ([]*pawl.Run, error) {
+	runs, err := s.Store.ClaimRuns(ctx, limit, lease)
+	if len(runs) > 0 {
+		pass("run.claim.after")
+	}
+	return runs, err
+}
+
 // Port returns the port with a point before and after each exchange with the provider.
 func Port(p pawl.Port) pawl.Port { return port{p} }
 
@@ -112,4 +127,8 @@ func (p port) Snapshot(ctx context.Context, inv *pawl.Invocation) (json.RawMessa
 	before, err := p.Port.(pawl.Snapshotter).Snapshot(ctx, inv)
 	pass("snapshot.after")
 	return before, err
+}
+
+func (p port) Compensation(op *pawl.Operation) (json.RawMessage, error) {
+	return p.Port.(pawl.Compensator).Compensation(op)
 }
