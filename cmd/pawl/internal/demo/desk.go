@@ -101,7 +101,7 @@ func (d *desk) close() error {
 func (d *desk) play(ctx context.Context, i int, s *Scene) error {
 	s.run = "run-" + fmt.Sprint(i+1)
 	s.order = fmt.Sprintf("A-%d", 1182+i)
-	s.email = strings.ToLower([]string{"Ana", "Ben", "Chiyo", "Dalal", "Emil", "Fay", "Gus"}[i]) + "@example.com"
+	s.email = strings.ToLower([]string{"Ana", "Ben", "Chiyo", "Dalal", "Emil", "Fay", "Gus", "Hana"}[i]) + "@example.com"
 	if err := d.box.Seed([]sandbox.SeedOrder{{ID: s.order, Email: s.email, Amount: 20000, Currency: "EUR"}}); err != nil {
 		return err
 	}
