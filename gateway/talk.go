@@ -119,10 +119,10 @@ func (t *talk) Ask(ctx context.Context, method string, params json.RawMessage) (
 	t.count++
 	key := fmt.Sprintf("pawl-%d", t.count)
 	t.mu.Unlock()
-	request := wire.Object{{Name: "method", Value: wire.Quote(method)}}
-	if params != nil {
-		request = request.With("params", params)
+	if params == nil {
+		params = json.RawMessage("{}") // the SDK's client cannot read a question without them
 	}
+	request := wire.Object{{Name: "method", Value: wire.Quote(method)}, {Name: "params", Value: params}}
 	answers, err := t.put(ctx, wire.Object{{Name: key, Value: request.JSON()}})
 	if err != nil {
 		return nil, &wire.Error{Code: wire.CodeInternal, Message: errGone.Error()}
