@@ -13,12 +13,12 @@ FILE_SCHEDULES ?= 500
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo drill test race lint bench microbench fuzz model mutants simulate nightly postgres
+.PHONY: help demo drill test race lint bench bench-gateway conformance microbench fuzz model mutants simulate nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo 'example: make fuzz FUZZTIME=1m'
 
@@ -65,6 +65,12 @@ fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 
 bench: ## Measure whole calls beside the least they can cost and beside others, into docs/performance.md (ARGS=flags)
 	cd bench && go run . -out ../docs/performance.md $(ARGS)
+
+bench-gateway: ## Measure a read and an effect through the MCP gateway beside the bare upstream (BENCHTIME=1s)
+	@go test -run='^$$' -bench='^BenchmarkGateway$$' -benchtime=$(BENCHTIME) -cpu=1 ./gateway/blackbox | awk "$$RATIOS"
+
+conformance: ## Hold the MCP gateway against the official suite, the Inspector and servers from npm, which it installs (ARGS=flags)
+	cd gateway/conformance && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && go vet . && go test -count=1 . $(ARGS)
 
 model: ## Check the protocol model with SPIN (ARGS=-quick for one row of each kind)
 	go run ./model $(ARGS)
