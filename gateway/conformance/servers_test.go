@@ -160,7 +160,7 @@ func (tr *trial) sdk(to map[string]any, args ...map[string]any) []mcp.CallToolRe
 	tr.t.Helper()
 	var calls []any
 	for _, a := range args {
-		calls = append(calls, map[string]any{"name": tr.tool, "arguments": a, "_meta": meta})
+		calls = append(calls, map[string]any{"name": tr.tool, "arguments": a, "_meta": meta()})
 	}
 	to["calls"] = calls
 	text, err := json.Marshal(to)
@@ -185,8 +185,8 @@ func (tr *trial) sdk(to map[string]any, args ...map[string]any) []mcp.CallToolRe
 	return results
 }
 
-// meta names the run, so that a client that starts anew goes on with it.
-var meta = map[string]any{"dev.pawl/run": "trial"}
+// meta names the run, so that a client that starts anew goes on with it. SDKs write into it.
+func meta() map[string]any { return map[string]any{"dev.pawl/run": "trial"} }
 
 func (tr *trial) want(effects int) {
 	tr.t.Helper()
@@ -195,22 +195,23 @@ func (tr *trial) want(effects int) {
 	}
 }
 
-// same wants results that are all the first one's, not what the server says to a second call.
+// same wants results that are all the first one's, not what the server says to a second call;
+// those that are replayed say so behind it.
 func (tr *trial) same(results []mcp.CallToolResult) {
 	tr.t.Helper()
-	first, err := json.Marshal(results[0].Content)
+	first, err := json.Marshal(results[0].Content[0])
 	if err != nil {
 		tr.t.Fatal(err)
 	}
 	for _, r := range results[1:] {
-		if text, err := json.Marshal(r.Content); err != nil || string(text) != string(first) {
+		if text, err := json.Marshal(r.Content[0]); err != nil || string(text) != string(first) {
 			tr.t.Errorf("got %s, %v after %s", text, err, first)
 		}
 	}
 }
 
 func (tr *trial) wrapped() map[string]any {
-	return map[string]any{"command": mcptest.Wrap(tr.t, tr.config, tr.cut.Command())}
+	return map[string]any{"command": mcptest.Wrap(tr.t, tr.config, tr.cut.Command(), "--lease", "4s")}
 }
 
 // alone shows what pawl is there for: two identical calls without it.
@@ -239,7 +240,7 @@ func (tr *trial) twice() {
 
 func (tr *trial) twiceOverHTTP() {
 	args := tr.args(tr.dir)
-	url := mcptest.Serve(tr.t, tr.config).URL + "/mcp"
+	url := mcptest.Serve(tr.t, tr.config, "--lease", "4s").URL + "/mcp"
 	results := tr.sdk(map[string]any{"url": url}, args, args)
 	results = append(results, tr.sdk(map[string]any{"url": url}, args)...)
 	tr.same(results)
@@ -259,7 +260,7 @@ type door struct {
 }
 
 func (tr *trial) stdio() door {
-	to := child(mcptest.Wrap(tr.t, tr.config, tr.cut.Command())...)
+	to := child(mcptest.Wrap(tr.t, tr.config, tr.cut.Command(), "--lease", "4s")...)
 	session := connect(tr.t, mcptest.Legacy, to)
 	return door{session, func() {
 		_ = to.Command.Process.Kill() // it may have ended by itself
@@ -268,12 +269,12 @@ func (tr *trial) stdio() door {
 }
 
 func (tr *trial) http() door {
-	g := mcptest.Serve(tr.t, tr.config)
+	g := mcptest.Serve(tr.t, tr.config, "--lease", "4s")
 	return door{connect(tr.t, mcptest.Modern, &mcp.StreamableClientTransport{Endpoint: g.URL + "/mcp", MaxRetries: -1}), g.Kill}
 }
 
 func (tr *trial) call(ctx context.Context, d door) error {
-	_, err := d.session.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: tr.tool, Arguments: tr.args(tr.dir)})
+	_, err := d.session.CallTool(ctx, &mcp.CallToolParams{Meta: meta(), Name: tr.tool, Arguments: tr.args(tr.dir)})
 	return err
 }
 
