@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 // toolAnswer is the answer of an MCP tool with what decides taken out of it.
@@ -211,6 +212,8 @@ func (t *mcpTool) classify(a *MCPAnswer, s *subject) pawl.Evidence {
 		return set(pawl.ClassAmbiguous, "", "protocol_error")
 	case r.kind != "" && r.kind != "complete":
 		return set(pawl.ClassAmbiguous, "", "result_type")
+	case r.isError && !rule.Holds(rule.ToolErrorsAreDoubt):
+		return set(pawl.ClassRejected, pawl.P3, "is_error")
 	case r.isError:
 		return set(pawl.ClassEffectPossible, "", "is_error")
 	case holds(t.rules.accepted):

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/gateway/wire"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 // child is a server that runs as a process of ours and speaks on its pipes. Every byte that
@@ -222,6 +223,9 @@ func (c *child) exchange(ctx context.Context, x *exchange) *outcome {
 		select {
 		case o.response = <-e.response: // the last words of a child that ended
 		default:
+			if !rule.Holds(rule.WrittenIsSent) {
+				return notSent("no_answer", errEnded)
+			}
 			return o.fails(errEnded)
 		}
 	}

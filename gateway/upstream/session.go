@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/gateway/wire"
+	"github.com/pawl-dev/pawl/internal/rule"
 )
 
 // session is a peer that a handshake was made with.
@@ -249,7 +250,7 @@ func (s *session) asker() *call {
 		if k.caller == nil {
 			continue
 		}
-		if newest != nil && newest.client.name() != k.client.name() || newest != nil && k.client.name() == "" {
+		if newest != nil && !newest.client.is(k.client) && rule.Holds(rule.QuestionsFindTheirClient) {
 			return nil
 		}
 		if newest == nil || k.id > newest.id {
@@ -259,11 +260,9 @@ func (s *session) asker() *call {
 	return newest
 }
 
-func (c *Client) name() string {
-	if c == nil {
-		return ""
-	}
-	return c.Session
+// is reports whether two requests are known to be of one client: by the session's name.
+func (c *Client) is(other *Client) bool {
+	return c != nil && other != nil && c.Session != "" && c.Session == other.Session
 }
 
 // close ends the session. Calls that are under way end.

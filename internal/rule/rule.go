@@ -24,4 +24,10 @@ const (
 	FailStop Rule = "fail-stop"
 	// RowsAreChecked: a row whose seal does not fit is refused.
 	RowsAreChecked Rule = "rows-are-checked"
+	// ToolErrorsAreDoubt: what a tool of MCP says went wrong does not say that nothing happened.
+	ToolErrorsAreDoubt Rule = "tool-errors-are-doubt"
+	// WrittenIsSent: a byte that a child's pipe took counts as sent, whatever became of the child.
+	WrittenIsSent Rule = "written-is-sent"
+	// QuestionsFindTheirClient: a server's question reaches no client but the one it is for.
+	QuestionsFindTheirClient Rule = "questions-find-their-client"
 )

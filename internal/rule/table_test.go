@@ -102,7 +102,7 @@ func TestTableIsWhatTheCodeAsks(t *testing.T) {
 		check(name, value, []string{"."}, "holds("+name+")")
 	}
 	for name, value := range named(t, "internal/rule/rule.go", "Rule") {
-		check(name, value, []string{"evidence", "contract", "sqlite", "postgres"}, "rule.Holds(rule."+name+")")
+		check(name, value, []string{"evidence", "contract", "gateway/upstream", "sqlite", "postgres"}, "rule.Holds(rule."+name+")")
 	}
 	for name := range rows {
 		if !seen[name] {
