@@ -60,7 +60,7 @@ func (d *doing) settle(x *exchange, env *pawl.Envelope) reply {
 			return d.again(x, env)
 		}
 	}
-	if env.Status == pawl.Succeeded && x.ctx.Err() == nil {
+	if env.Status == pawl.Succeeded && env.OperationID != "" && x.ctx.Err() == nil {
 		x.g.answered.add(env.OperationID)
 	}
 	return x.result(d.t, env)

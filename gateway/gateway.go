@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -106,10 +108,11 @@ type Gateway struct {
 	work sync.WaitGroup // calls of the executor and reads that outlive their exchange
 }
 
-// New returns the gateway of a file's MCP upstreams. It starts nothing. The executor has
-// the file's tools; the set is the one that the file uses, and its Notify is
+// New returns the gateway of a file's MCP upstreams. It starts nothing, and makes known to
+// the executor the undeclared tools whose operations are still open. The executor has the
+// file's tools; the set is the one that the file uses, and its Notify is
 // [Gateway.Notify]. All three stay the caller's to end, after Stop.
-func New(ex *pawl.Executor, store pawl.Store, file *contract.File, set *upstream.Set, o *Options) (*Gateway, error) {
+func New(ctx context.Context, ex *pawl.Executor, store pawl.Store, file *contract.File, set *upstream.Set, o *Options) (*Gateway, error) {
 	g := &Gateway{
 		ex: ex, store: store, file: file, set: set, opts: o.withDefaults(), doors: make(map[string]*door),
 		sessions: make(map[string]*session), perTenant: make(map[string]int), listeners: make(map[*listener]bool),
@@ -131,8 +134,42 @@ func New(ex *pawl.Executor, store pawl.Store, file *contract.File, set *upstream
 		}
 	}
 	g.doors[""] = whole
-	return g, nil
+	return g, g.recall(ctx)
 }
+
+// recall registers the tools that the file does not declare and whose operations are open,
+// so that the executor settles them although nobody calls.
+func (g *Gateway) recall(ctx context.Context) error {
+	known := make(map[string]bool)
+	for _, c := range g.ex.Contracts() {
+		known[c.Tool] = true
+	}
+	q := pawl.Query{AllTenants: true, Open: true, Limit: recallPage}
+	for {
+		page, err := g.store.Find(ctx, q)
+		if err != nil {
+			return fmt.Errorf("find open operations: %w", err)
+		}
+		for _, op := range page {
+			server, name, ok := strings.Cut(op.Tool, "/")
+			if !ok || known[op.Tool] || g.set.Get(server) == nil {
+				continue
+			}
+			known[op.Tool] = true
+			// One that is refused today waits for a person.
+			if err := g.declare(&tool{up: g.set.Get(server), pawl: op.Tool, Tool: upstream.Tool{Name: name}}); err != nil && !errors.Is(err, contract.ErrUndeclared) {
+				return err
+			}
+		}
+		if len(page) < q.Limit {
+			return nil
+		}
+		q.Before = page[len(page)-1].ID
+	}
+}
+
+// recallPage is how many operations are looked at at a time.
+const recallPage = 500
 
 // Notify takes what an upstream says that belongs to no call.
 func (g *Gateway) Notify(n *upstream.Notice) {

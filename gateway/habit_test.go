@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,43 @@ func TestHangUp(t *testing.T) {
 				t.Errorf("got %d orders, want 1", n)
 			}
 		})
+	}
+}
+
+// TestOpenCallsOfUndeclaredTools: what a gateway leaves open is settled by the next one,
+// although nobody has declared the tool and nobody calls.
+func TestOpenCallsOfUndeclaredTools(t *testing.T) {
+	t.Parallel()
+	s := newShop(true)
+	defer s.release()
+	file := upstreamAt("shop", sdkServer(t, s.Server, false), "")
+	store := filepath.Join(t.TempDir(), "pawl.db")
+	first := serve(t, file, &server.Options{Store: store})
+	hung, hangUp := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _, _ = rawClient(t, first.url).modernIn(hung, wire.MethodCallTool, callOrder("A-1")) // cut off by the end
+	}()
+	<-s.arrived
+	hangUp()
+	<-gone
+	first.stop()
+	second := serve(t, file, &server.Options{Store: store})
+	for end := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		ops, err := second.Store().Find(t.Context(), pawl.Query{Review: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ops) == 1 && ops[0].Tool == "shop/order" && ops[0].Status == pawl.Unknown {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %d operations before a person, want the one that is open", len(ops))
+		}
+	}
+	if !slices.ContainsFunc(second.Executor().Contracts(), func(c pawl.Contract) bool { return c.Tool == "shop/order" }) {
+		t.Error("the tool of an open operation is not known")
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/contract"
 	"github.com/pawl-dev/pawl/gateway"
 	"github.com/pawl-dev/pawl/gateway/upstream"
+	"github.com/pawl-dev/pawl/gateway/wire"
 )
 
 // mcpPath is where MCP clients come to: every upstream there, and one of them at its name
@@ -36,7 +38,13 @@ func (s *Server) openUpstreams(file *contract.File, o *Options) error {
 		return nil
 	}
 	var err error
-	s.upstreams, err = upstream.Open(servers, &upstream.Options{Log: s.log, Notify: func(n *upstream.Notice) { s.gateway.Notify(n) }})
+	s.upstreams, err = upstream.Open(servers, &upstream.Options{
+		Log:    s.log,
+		Notify: func(n *upstream.Notice) { s.gateway.Notify(n) },
+		Ask: func(ctx context.Context, _, session, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+			return s.gateway.Ask(ctx, session, method, params)
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -45,7 +53,7 @@ func (s *Server) openUpstreams(file *contract.File, o *Options) error {
 }
 
 // openGateway makes the door in front of them, once there is an executor.
-func (s *Server) openGateway(o *Options) error {
+func (s *Server) openGateway(ctx context.Context, o *Options) error {
 	if s.upstreams == nil {
 		return nil
 	}
@@ -57,7 +65,7 @@ func (s *Server) openGateway(o *Options) error {
 		g.Log = s.log
 	}
 	var err error
-	s.gateway, err = gateway.New(s.executor, s.store, s.file, s.upstreams, &g)
+	s.gateway, err = gateway.New(ctx, s.executor, s.store, s.file, s.upstreams, &g)
 	return err
 }
 

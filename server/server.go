@@ -171,7 +171,7 @@ func Open(ctx context.Context, o *Options) (_ *Server, err error) {
 		}
 	}
 	s.metrics.Observe(s.executor.Contracts(), s.store)
-	if err := s.openGateway(&opts); err != nil {
+	if err := s.openGateway(ctx, &opts); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", opts.Config, err), s.store.Close())
 	}
 	return s, nil
