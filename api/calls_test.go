@@ -82,6 +82,22 @@ func TestUnknownIsSettledByAPerson(t *testing.T) {
 	var history struct{ History []pawl.Entry }
 	s.do(t, "GET", path+"/history", "").into(t, 200, &history)
 	last := history.History[len(history.History)-1]
+	var pages []pawl.Entry
+	for next, rounds := int64(0), 0; rounds == 0 || next > 0; rounds++ {
+		var page struct {
+			History []pawl.Entry
+			Next    int64
+		}
+		s.do(t, "GET", fmt.Sprintf("%s/history?limit=1&after=%d", path, next), "").into(t, 200, &page)
+		pages, next = append(pages, page.History...), page.Next
+	}
+	if len(pages) != len(history.History) || len(pages) < 2 || pages[len(pages)-1].Seq != last.Seq {
+		t.Errorf("got %d entries page by page, want the %d of the whole", len(pages), len(history.History))
+	}
+	s.do(t, "GET", path+"/history?after=99", "").into(t, 200, &history)
+	if len(history.History) != 0 {
+		t.Errorf("got %d entries after the last, want none", len(history.History))
+	}
 	if last.Decision == nil || last.Decision.Who != "ana" || last.By != "person ana" {
 		t.Errorf("got last entry %+v, want ana's decision", last)
 	}

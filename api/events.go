@@ -15,9 +15,15 @@ const eventsText = `A stream of server-sent events, from now on: what happened b
 
 - change: an operation changed; data is a Change
 - alarm: a contract or the record turned out wrong; data is an Alarm
+- gap: what happened since Last-Event-ID is not known any more; data is a Gap
 - end: the server ends the stream; data is an End, whose code says why: slow, idle, stopping or unauthorized
 
-Comments keep the connection alive. After any end, read what is missing from the list and ask again.`
+Comments keep the connection alive. After any end, ask again with the header Last-Event-ID; after a gap, read what is missing from the list.`
+
+type eventsInput struct {
+	TenantQuery
+	Last string `header:"Last-Event-ID" maxLength:"64" doc:"The id of the event that was read last; what happened since is told first."`
+}
 
 func (d *door) addEvents() {
 	schemas := d.huma.OpenAPI().Components.Schemas
@@ -30,9 +36,9 @@ func (d *door) addEvents() {
 		Responses: map[string]*huma.Response{"200": {
 			Description: "A stream of events", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
 		}},
-	}, func(ctx context.Context, _ *TenantQuery) (*huma.StreamResponse, error) {
+	}, func(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
 		s := sessionOf(ctx)
-		sub := d.opts.Feed.subscribe(&s.Principal)
+		sub := d.opts.Feed.subscribe(&s.Principal, in.Last)
 		if sub == nil {
 			return nil, problem(http.StatusTooManyRequests, CodeTooMany, "this tenant follows as many streams of events as it may")
 		}
@@ -58,6 +64,11 @@ func (d *door) stream(r *http.Request, w http.ResponseWriter, s *session, sub *s
 	end := func(code, detail string) { send(frame("end", End{Code: code, Detail: detail})) }
 	if r.Method == http.MethodHead || !send([]byte(": following\n\n")) {
 		return
+	}
+	for _, f := range sub.backlog {
+		if !send(f) {
+			return
+		}
 	}
 	beat := time.NewTicker(o.Heartbeat)
 	defer beat.Stop()

@@ -2,8 +2,12 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +18,8 @@ import (
 type FeedOptions struct {
 	// Buffer is how many events may wait for one reader before it is dropped; default 256.
 	Buffer int
+	// Keep is how many of the last events are kept for readers that come again; default 1024.
+	Keep int
 	// PerTenant bounds the readers of one tenant; default 16.
 	PerTenant int
 	// Heartbeat is the pause between two signs of life; default 15 s.
@@ -30,28 +36,44 @@ type FeedOptions struct {
 type Feed struct {
 	opts FeedOptions
 
+	boot string // begins every id, so that one of an earlier process is known as such
+
 	mu      sync.Mutex
 	readers map[*subscriber]struct{}
 	tenants map[string]int
+	told    int64   // how many events there were
+	kept    []event // the last of them; the one numbered n is at n % Keep
 }
 
-// subscriber is one reader. frames is closed when the reader was too slow.
+// event is one that was told, and what says who may see it.
+type event struct {
+	seq  int64
+	kind string
+	data any
+	of   pawl.Operation // its tenant, actor and contract
+}
+
+// subscriber is one reader. backlog is what it missed since it was here last, frames what
+// happens from now on; frames is closed when the reader was too slow.
 type subscriber struct {
 	Principal
-	frames chan []byte
+	backlog [][]byte
+	frames  chan []byte
 }
 
 // NewFeed returns a feed without readers. Its Observer belongs into the options of the
 // executor, the feed itself into those of the API.
 func NewFeed(o *FeedOptions) *Feed {
-	f := &Feed{readers: make(map[*subscriber]struct{}), tenants: make(map[string]int)}
+	var boot [4]byte
+	rand.Read(boot[:])
+	f := &Feed{boot: hex.EncodeToString(boot[:]), readers: make(map[*subscriber]struct{}), tenants: make(map[string]int)}
 	if o != nil {
 		f.opts = *o
 	}
 	for _, n := range []struct {
 		v  *int
 		to int
-	}{{&f.opts.Buffer, 256}, {&f.opts.PerTenant, 16}} {
+	}{{&f.opts.Buffer, 256}, {&f.opts.Keep, 1024}, {&f.opts.PerTenant, 16}} {
 		if *n.v <= 0 {
 			*n.v = n.to
 		}
@@ -64,6 +86,7 @@ func NewFeed(o *FeedOptions) *Feed {
 			*t.v = t.to
 		}
 	}
+	f.kept = make([]event, f.opts.Keep)
 	return f
 }
 
@@ -83,6 +106,12 @@ type Alarm struct {
 	Alarm     pawl.Alarm `json:"alarm"`
 }
 
+// Gap is the data of a gap event: what happened since the reader was here last is not known
+// any more.
+type Gap struct {
+	Detail string `json:"detail"`
+}
+
 // End is the data of the last event of a stream that the server ends.
 type End struct {
 	Code   string `json:"code" enum:"slow,idle,stopping,unauthorized"`
@@ -90,36 +119,37 @@ type End struct {
 }
 
 // documented are the types of the events' data, which no route answers with.
-var documented = []reflect.Type{reflect.TypeFor[Change](), reflect.TypeFor[Alarm](), reflect.TypeFor[End]()}
+var documented = []reflect.Type{reflect.TypeFor[Change](), reflect.TypeFor[Alarm](), reflect.TypeFor[Gap](), reflect.TypeFor[End]()}
 
 // Observer is what tells the feed.
 func (f *Feed) Observer() *pawl.Observer {
 	return &pawl.Observer{
 		Changed: func(_ context.Context, op *pawl.Operation, e *pawl.Entry) {
-			f.publish(op, func() []byte {
-				return frame("change", Change{Operation: summary(op), Event: e.Event, By: e.By, From: e.From, At: e.At.UTC()})
-			})
+			f.publish(op, "change", Change{Operation: summary(op), Event: e.Event, By: e.By, From: e.From, At: e.At.UTC()})
 		},
 		Alarm: func(_ context.Context, op *pawl.Operation, what pawl.Alarm) {
-			f.publish(op, func() []byte { return frame("alarm", Alarm{Operation: summary(op), Alarm: what}) })
+			f.publish(op, "alarm", Alarm{Operation: summary(op), Alarm: what})
 		},
 	}
 }
 
 // publish hands an event to everybody who may see the operation. It never waits.
-func (f *Feed) publish(op *pawl.Operation, encode func() []byte) {
+func (f *Feed) publish(op *pawl.Operation, kind string, data any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var event []byte
+	f.told++
+	e := &f.kept[f.told%int64(len(f.kept))]
+	*e = event{seq: f.told, kind: kind, data: data, of: pawl.Operation{Intent: pawl.Intent{Tenant: op.Tenant, Actor: op.Actor, Contract: op.Contract}}}
+	var encoded []byte
 	for r := range f.readers {
 		if !r.sees(op) {
 			continue
 		}
-		if event == nil {
-			event = encode()
+		if encoded == nil {
+			encoded = f.encode(e)
 		}
 		select {
-		case r.frames <- event:
+		case r.frames <- encoded:
 		default:
 			f.remove(r)
 			close(r.frames)
@@ -127,17 +157,42 @@ func (f *Feed) publish(op *pawl.Operation, encode func() []byte) {
 	}
 }
 
-// subscribe adds a reader, or returns nil where its tenant has as many as it may.
-func (f *Feed) subscribe(p *Principal) *subscriber {
+// encode is the frame of an event, with the id by which a reader comes again.
+func (f *Feed) encode(e *event) []byte {
+	return append([]byte("id: "+f.boot+"-"+strconv.FormatInt(e.seq, 10)+"\n"), frame(e.kind, e.data)...)
+}
+
+// subscribe adds a reader, or returns nil where its tenant has as many as it may. last is the
+// id of the event that it read last, empty where it was never here.
+func (f *Feed) subscribe(p *Principal, last string) *subscriber {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tenants[p.Tenant] >= f.opts.PerTenant {
 		return nil
 	}
 	r := &subscriber{Principal: *p, frames: make(chan []byte, f.opts.Buffer)}
+	if last != "" {
+		r.backlog = f.since(p, last)
+	}
 	f.readers[r] = struct{}{}
 	f.tenants[p.Tenant]++
 	return r
+}
+
+// since are the frames after the one that a reader read last, or one that says that they are
+// not known.
+func (f *Feed) since(p *Principal, last string) (frames [][]byte) {
+	boot, number, _ := strings.Cut(last, "-")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || boot != f.boot || seq < 0 || seq > f.told || f.told-seq > int64(len(f.kept)) {
+		return [][]byte{frame("gap", Gap{Detail: "what happened meanwhile is not known here any more: read the list"})}
+	}
+	for n := seq + 1; n <= f.told; n++ {
+		if e := &f.kept[n%int64(len(f.kept))]; p.sees(&e.of) {
+			frames = append(frames, f.encode(e))
+		}
+	}
+	return frames
 }
 
 func (f *Feed) unsubscribe(r *subscriber) {

@@ -19,13 +19,21 @@ type follower struct {
 	doc   *document
 	lines *bufio.Reader
 	close func()
+	id    string // of the last event
 }
 
 // follow opens a stream and waits until it follows.
-func (c *client) follow(t *testing.T) *follower {
+func (c *client) follow(t *testing.T) *follower { return c.followFrom(t, "") }
+
+// followFrom is follow for a reader that was here before.
+func (c *client) followFrom(t *testing.T, last string) *follower {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	answer, err := http.DefaultTransport.RoundTrip(c.request(t, "GET", "/v1/events", "").WithContext(ctx))
+	r := c.request(t, "GET", "/v1/events", "").WithContext(ctx)
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +65,8 @@ func (f *follower) next(t *testing.T) (event, data string, comments int) {
 			return event, data, comments
 		case strings.HasPrefix(line, ":"):
 			comments++
+		case strings.HasPrefix(line, "id: "):
+			f.id = line[len("id: "):]
 		case strings.HasPrefix(line, "event: "):
 			event = line[len("event: "):]
 		case strings.HasPrefix(line, "data: "):
@@ -87,6 +97,47 @@ func (f *follower) ends(t *testing.T, code string) (comments int) {
 			t.Errorf("got %s after the end", event)
 		}
 		return comments
+	}
+}
+
+// TestEventsGoOn: a reader that comes again is told what it missed, or that this is not known.
+func TestEventsGoOn(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(set *setting) {
+		set.api.Authenticate = people().authenticate
+		set.feed.Keep = 3
+	})
+	tell := func(tenant, actor string, n int) {
+		op := &pawl.Operation{Intent: pawl.Intent{ID: pawl.ID{byte(n)}, Tool: "pay", Tenant: tenant, Actor: actor}, State: pawl.State{Status: pawl.Unknown}}
+		s.feed.Observer().Changed(t.Context(), op, &pawl.Entry{Event: fmt.Sprint(n), By: "test"})
+	}
+	ana := s.as("ana")
+	f := ana.follow(t)
+	tell("acme", "ana", 1)
+	if event, _, _ := f.next(t); event != "change" || f.id == "" {
+		t.Fatalf("got %s with id %q, want a change with one", event, f.id)
+	}
+	f.close()
+	tell("acme", "ana", 2)
+	tell("evil", "ana", 3)
+	tell("acme", "ana", 4)
+	again := ana.followFrom(t, f.id)
+	for _, want := range []string{"2", "4"} {
+		var c Change
+		if event, data, _ := again.next(t); event != "change" {
+			t.Fatalf("got %s, want change %s", event, want)
+		} else if decode(t, data, &c); c.Event != want {
+			t.Errorf("got change %s, want %s", c.Event, want)
+		}
+	}
+	again.close()
+	tell("acme", "ana", 5) // the one after the first is forgotten now
+	for _, last := range []string{f.id, "0000-1", "x", f.id + "9"} {
+		lost := ana.followFrom(t, last)
+		if event, _, _ := lost.next(t); event != "gap" {
+			t.Errorf("after %q: got %s, want a gap", last, event)
+		}
+		lost.close()
 	}
 }
 
@@ -166,13 +217,13 @@ func TestChangesAreTold(t *testing.T) {
 }
 
 // big is an event that a socket cannot hold many of.
-var big = append([]byte("event: change\ndata: "), append([]byte(strings.Repeat("x", 256<<10)), "\n\n"...)...)
+var big = strings.Repeat("x", 256<<10)
 
 // flood publishes more than sockets and buffers hold. It returns when all is handed over,
 // which does not depend on any reader.
 func (s *site) flood() {
 	for range 100 {
-		s.feed.publish(&pawl.Operation{}, func() []byte { return big })
+		s.feed.publish(&pawl.Operation{}, "change", big)
 	}
 }
 
@@ -242,7 +293,7 @@ func TestStreamOfARevokedToken(t *testing.T) {
 		f := s.as("ana").follow(t)
 		k.revoke("ana")
 		if name == "busy" {
-			s.feed.publish(&pawl.Operation{Intent: pawl.Intent{Tenant: "acme", Actor: "ana"}}, func() []byte { return big })
+			s.feed.publish(&pawl.Operation{Intent: pawl.Intent{Tenant: "acme", Actor: "ana"}}, "change", big)
 		}
 		event, data, _ := f.next(t)
 		if event != "end" || !strings.Contains(data, "unauthorized") {
@@ -289,7 +340,7 @@ func TestStreamsPerTenant(t *testing.T) {
 	s.as("ana").do(t, "GET", "/v1/tools", "").into(t, 200, &struct{}{})
 	first.close()
 	deadline := time.Now().Add(10 * time.Second)
-	for s.feed.subscribe(&Principal{Tenant: "acme"}) == nil { // once the server has noticed
+	for s.feed.subscribe(&Principal{Tenant: "acme"}, "") == nil { // once the server has noticed
 		if time.Now().After(deadline) {
 			t.Fatal("the place of a stream that ended was not given back")
 		}

@@ -57,7 +57,13 @@ type (
 	historyOutput struct {
 		Body struct {
 			History []pawl.Entry `json:"history" nullable:"false" doc:"One entry for each change, oldest first."`
+			Next    int64        `json:"next,omitempty" doc:"What after takes for the next page; absent on the last one."`
 		}
+	}
+	historyInput struct {
+		OperationPath
+		After int64 `query:"after" minimum:"0" doc:"Continue after the entry with this number: the next of the page before."`
+		Limit int   `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"Most entries of a page."`
 	}
 )
 
@@ -131,17 +137,23 @@ func (d *door) show(ctx context.Context, op *pawl.Operation) (*detailOutput, err
 	return &detailOutput{v}, nil
 }
 
-func (d *door) history(ctx context.Context, in *OperationPath) (*historyOutput, error) {
-	op, err := d.get(ctx, in)
+func (d *door) history(ctx context.Context, in *historyInput) (*historyOutput, error) {
+	op, err := d.get(ctx, &in.OperationPath)
 	if err != nil {
 		return nil, err
 	}
 	if !sessionOf(ctx).sees(op) {
 		return nil, problem(http.StatusForbidden, CodeOtherActor, "the history is for the operation's own actor and for tokens with the scope settle")
 	}
-	var out historyOutput
-	if out.Body.History, err = d.store.History(ctx, op.Tenant, op.ID); err != nil {
+	all, err := d.store.History(ctx, op.Tenant, op.ID)
+	if err != nil {
 		return nil, d.failed(ctx, "read history", on(&op.Intent, err))
+	}
+	var out historyOutput
+	out.Body.History = all[min(in.After, int64(len(all))):] // entries are numbered from 1 without a gap
+	if len(out.Body.History) > in.Limit {
+		out.Body.History = out.Body.History[:in.Limit]
+		out.Body.Next = in.After + int64(in.Limit)
 	}
 	return &out, nil
 }
