@@ -20,6 +20,8 @@ type FeedOptions struct {
 	Buffer int
 	// Keep is how many of the last events are kept for readers that come again; default 1024.
 	Keep int
+	// Look is the pause between two looks of Follow at the store; default 1 s.
+	Look time.Duration
 	// PerTenant bounds the readers of one tenant; default 16.
 	PerTenant int
 	// Heartbeat is the pause between two signs of life; default 15 s.
@@ -30,8 +32,8 @@ type FeedOptions struct {
 	WriteTime time.Duration
 }
 
-// Feed tells readers what one executor does. Changes that other processes make to the
-// same store are not in it. Its readers never hold the executor up: one that is slow is
+// Feed tells readers what one executor does, and with Follow what other processes do to the
+// same store. Its readers never hold the executor up: one that is slow is
 // dropped. All methods are safe for concurrent use.
 type Feed struct {
 	opts FeedOptions
@@ -41,8 +43,9 @@ type Feed struct {
 	mu      sync.Mutex
 	readers map[*subscriber]struct{}
 	tenants map[string]int
-	told    int64   // how many events there were
-	kept    []event // the last of them; the one numbered n is at n % Keep
+	told    int64             // how many events there were
+	kept    []event           // the last of them; the one numbered n is at n % Keep
+	seen    map[pawl.ID]*seen // what Follow compares with; nil while nobody reads
 }
 
 // event is one that was told, and what says who may see it.
@@ -81,7 +84,7 @@ func NewFeed(o *FeedOptions) *Feed {
 	for _, t := range []struct {
 		v  *time.Duration
 		to time.Duration
-	}{{&f.opts.Heartbeat, 15 * time.Second}, {&f.opts.Idle, 15 * time.Minute}, {&f.opts.WriteTime, 10 * time.Second}} {
+	}{{&f.opts.Look, time.Second}, {&f.opts.Heartbeat, 15 * time.Second}, {&f.opts.Idle, 15 * time.Minute}, {&f.opts.WriteTime, 10 * time.Second}} {
 		if *t.v <= 0 {
 			*t.v = t.to
 		}
@@ -125,6 +128,7 @@ var documented = []reflect.Type{reflect.TypeFor[Change](), reflect.TypeFor[Alarm
 func (f *Feed) Observer() *pawl.Observer {
 	return &pawl.Observer{
 		Changed: func(_ context.Context, op *pawl.Operation, e *pawl.Entry) {
+			f.tells(op)
 			f.publish(op, "change", Change{Operation: summary(op), Event: e.Event, By: e.By, From: e.From, At: e.At.UTC()})
 		},
 		Alarm: func(_ context.Context, op *pawl.Operation, what pawl.Alarm) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -139,6 +140,66 @@ func TestEventsGoOn(t *testing.T) {
 		}
 		lost.close()
 	}
+}
+
+// TestEventsOfOtherProcesses: another executor on the same store begins and settles operations,
+// before and after anybody reads. Each change that is new is told once, and this process's own
+// once too.
+func TestEventsOfOtherProcesses(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(set *setting) { set.feed.Look = 100 * time.Millisecond })
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.feed.Follow(ctx, s.db) }()
+	defer func() { stop(); <-done }()
+	other := pawl.New(s.db, &pawl.Options{Log: slog.New(slog.DiscardHandler)})
+	defer other.Stop(context.Background())
+	release := make(chan struct{})
+	tool := pawl.NewFunc(pawl.Contract{Tool: "slow", Identity: []pawl.Field{pawl.Text("id")}}, func(ctx context.Context, in struct {
+		ID string `json:"id"`
+	}) (string, error) {
+		if in.ID == "waits" {
+			<-release
+		}
+		return "done", nil
+	}, nil)
+	if err := other.Register(tool); err != nil {
+		t.Fatal(err)
+	}
+	call := func(id string) {
+		if _, err := other.Do(t.Context(), pawl.Call{Tool: "slow", Run: "r", Args: fmt.Appendf(nil, `{"id":%q}`, id)}); err != nil {
+			t.Error(err)
+		}
+	}
+	call("before")
+	f := s.follow(t)
+	for looked := false; !looked; time.Sleep(time.Millisecond) { // the first look has been made
+		s.feed.mu.Lock()
+		looked = len(s.feed.seen) > 0
+		s.feed.mu.Unlock()
+	}
+	next := func(tool string, status pawl.Status, event string) {
+		t.Helper()
+		var c Change
+		if kind, data, _ := f.next(t); kind != "change" {
+			t.Fatalf("got %s, want a change", kind)
+		} else if decode(t, data, &c); c.Operation.Tool != tool || c.Operation.Status != status || c.Event != event {
+			t.Errorf("got %s %s by %s, want %s %s by %s", c.Operation.Tool, c.Operation.Status, c.Event, tool, status, event)
+		}
+	}
+	waited := make(chan struct{})
+	go func() { defer close(waited); call("waits") }()
+	next("slow", pawl.Pending, "begin")
+	close(release)
+	<-waited
+	next("slow", pawl.Succeeded, "answer")
+	call("at once")
+	next("slow", pawl.Succeeded, "answer")
+	s.call(t, `{"tool":"issue_refund","run":"r","step":"1","args":{"order_id":"A-1182","amount":49.9,"currency":"eur"}}`)
+	next("issue_refund", pawl.Pending, "begin")
+	next("issue_refund", pawl.Succeeded, "answer")
+	call("last")
+	next("slow", pawl.Succeeded, "answer") // and nothing was told twice in between
 }
 
 // TestEvents: who may see an operation follows what happens to it, and nobody else does.

@@ -69,6 +69,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.Start()
 	var background sync.WaitGroup
 	defer background.Wait()
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	background.Go(func() { s.feed.Follow(following, s.store) })
 	if s.retains > 0 {
 		retaining, stop := context.WithCancel(ctx)
 		defer stop()
