@@ -43,6 +43,10 @@ func resolve(raw json.RawMessage) (r *jsonschema.Resolved) {
 			r = nil
 		}
 	}()
+	v, err := pawl.ParseJSONLimit(raw, maxSchema) // it bounds the depth as well
+	if err != nil || endless(v) {
+		return nil
+	}
 	var js jsonschema.Schema
 	if json.Unmarshal(raw, &js) != nil {
 		return nil
