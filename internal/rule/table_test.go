@@ -98,8 +98,10 @@ func TestTableIsWhatTheCodeAsks(t *testing.T) {
 			t.Errorf("docs/reliability.md does not show %s with %s", value, test)
 		}
 	}
-	for name, value := range named(t, "rules.go", "protocolRule") {
-		check(name, value, []string{"."}, "holds("+name+")")
+	for _, file := range []string{"rules.go", "rules_run.go"} {
+		for name, value := range named(t, file, "protocolRule") {
+			check(name, value, []string{"."}, "holds("+name+")")
+		}
 	}
 	for name, value := range named(t, "internal/rule/rule.go", "Rule") {
 		check(name, value, []string{"evidence", "contract", "gateway/upstream", "sqlite", "postgres"}, "rule.Holds(rule."+name+")")

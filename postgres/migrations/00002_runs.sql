@@ -16,4 +16,4 @@ CREATE TABLE {schema}.runs (
 CREATE INDEX runs_begun ON {schema}.runs (begun, id);
 CREATE INDEX runs_tenant ON {schema}.runs (tenant, begun, id);
 CREATE INDEX runs_due ON {schema}.runs (due) WHERE due IS NOT NULL;
-CREATE INDEX runs_ended ON {schema}.runs (begun, id) WHERE status <> 'open';
+CREATE INDEX runs_ended ON {schema}.runs (status, begun, id) WHERE status <> 'open';
