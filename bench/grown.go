@@ -118,11 +118,13 @@ func (m *mould) copy(ctx context.Context, store pawl.Store, i int64) error {
 	op.Run = fmt.Sprintf("run-%012d", i/10)
 	op.Step = fmt.Sprint(i)
 	spread := uint64(i) * 0x9e3779b97f4a7c15 // an odd factor: no two are alike, and in no order
-	for _, place := range [][]byte{op.Key[:], op.IdentityClaim[:], op.StepClaim[:]} {
+	for _, place := range [][]byte{op.Key[:], op.IdentityClaim[8:], op.StepClaim[:], op.OnceClaim[8:]} {
 		binary.BigEndian.PutUint64(place, spread)
 	}
-	if op.OnceClaim != (pawl.Digest{}) {
-		binary.BigEndian.PutUint64(op.OnceClaim[:], spread)
+	run := pawl.RunPlace(op.Run)
+	for _, claim := range []*pawl.Digest{&op.IdentityClaim, &op.OnceClaim} {
+		copy(claim[:4], run[:])
+		binary.BigEndian.PutUint32(claim[4:], uint32(spread))
 	}
 	standing, err := store.Begin(ctx, &op, m.first)
 	if err != nil {
