@@ -94,6 +94,9 @@ func (s *stepper) restore() error {
 	case !s.op.Updated.Before(r.At):
 		return s.refuse(RefusedStatus, "it was changed after the restore")
 	}
+	if s.op.Status == Prepared {
+		s.next.Review, s.next.ReviewReason = time.Time{}, ReasonNone // it was about the yes
+	}
 	for i := range s.next.Attempts {
 		if a := &s.next.Attempts[i]; a.Out() {
 			a.Lost = true

@@ -126,7 +126,7 @@ func TestOpenOperationsOfACopyAreDoubt(t *testing.T) {
 			later(h, h.operation().Key.String())
 			h.recovered(0).Start()
 			op := h.settled()
-			if op.Status != pawl.Unknown || op.Reason != pawl.ReasonRestored || op.Review.IsZero() {
+			if op.Status != pawl.Unknown || op.Reason != pawl.ReasonRestored || op.Review.IsZero() || op.ReviewReason != pawl.ReasonRestored {
 				t.Errorf("got %s %s, want UNKNOWN restored, and a person asked", op.Status, op.Reason)
 			}
 			if safe := op.SafeAt(); !safe.Equal(op.Attempts[1].Permit.Add(op.Contract.Quiescence())) {
