@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // upstreamWord is the first argument of a test binary that is to be an upstream.
@@ -127,8 +129,8 @@ func (u *Upstream) Start(t testing.TB) {
 	u.cmd = cmd
 }
 
-// Kill ends the upstream as kill -9 does. One over HTTP stays down until Start; one on stdio
-// is started anew by whoever started it.
+// Kill ends the upstream as kill -9 does, and returns when it is gone. One over HTTP stays down
+// until Start; one on stdio is started anew by whoever started it.
 func (u *Upstream) Kill(t testing.TB) {
 	t.Helper()
 	if u.addr != "" {
@@ -149,6 +151,11 @@ func (u *Upstream) Kill(t testing.TB) {
 	}
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); p.Signal(syscall.Signal(0)) == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the upstream was killed and nobody has waited for it")
+		}
 	}
 }
 
