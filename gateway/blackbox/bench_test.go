@@ -53,5 +53,5 @@ func bare(b *testing.B, stdio bool) *mcptest.Client {
 }
 
 func throughPawl(b *testing.B, stdio bool) *mcptest.Client {
-	return open(b, stdio, mcptest.Modern).client
+	return open(b, stdio, mcptest.Modern, "").client
 }

@@ -20,7 +20,7 @@ func TestCallersAtOnce(t *testing.T) {
 		t.Run(string(era), func(t *testing.T) {
 			t.Parallel()
 			upstream := mcptest.NewStdio(t, era)
-			gateway := mcptest.Serve(t, contractFile(t, overStdio(upstream)))
+			gateway := mcptest.Serve(t, contractFile(t, overStdio(upstream), ""))
 			url := gateway.URL + "/mcp"
 			shared := mcptest.DialHTTP(t, era, url) // sessions are for a tenth of them
 			results := make([]string, callers)

@@ -18,7 +18,7 @@ func each(t *testing.T, test func(t *testing.T, s *setting)) {
 		for _, era := range []mcptest.Era{mcptest.Legacy, mcptest.Modern} {
 			t.Run(transport(stdio)+"/"+string(era), func(t *testing.T) {
 				t.Parallel()
-				test(t, open(t, stdio, era))
+				test(t, open(t, stdio, era, ""))
 			})
 		}
 	}
@@ -33,7 +33,7 @@ func TestOneIDForEveryRequest(t *testing.T) {
 	for _, era := range []mcptest.Era{mcptest.Legacy, mcptest.Modern} {
 		t.Run(string(era), func(t *testing.T) {
 			t.Parallel()
-			s := open(t, false, era)
+			s := open(t, false, era, "")
 			clients := []*mcptest.Client{s.client, mcptest.DialHTTP(t, era, s.url)}
 			failures := make([]error, 20)
 			var wg sync.WaitGroup
@@ -148,7 +148,7 @@ func TestStdioClosedInMidCall(t *testing.T) {
 	for _, era := range []mcptest.Era{mcptest.Legacy, mcptest.Modern} {
 		t.Run(string(era), func(t *testing.T) {
 			t.Parallel()
-			s := open(t, true, era)
+			s := open(t, true, era, "")
 			p := s.play(row{name: "closes stdio in mid-call", probed: succeeded, effects: 1}, probed, 0)
 			s.upstream.Fail(t, mcptest.Late)
 			p.gone()
@@ -175,7 +175,7 @@ func TestErasMeet(t *testing.T) {
 		for _, era := range []mcptest.Era{mcptest.Legacy, mcptest.Modern} {
 			t.Run(fmt.Sprintf("%s/%s_upstream", transport(stdio), era), func(t *testing.T) {
 				t.Parallel()
-				s := open(t, stdio, era)
+				s := open(t, stdio, era, "")
 				other := map[mcptest.Era]mcptest.Era{mcptest.Legacy: mcptest.Modern, mcptest.Modern: mcptest.Legacy}[era]
 				s.era = other
 				if stdio {

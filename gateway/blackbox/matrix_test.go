@@ -38,7 +38,7 @@ func TestEachRowEndsTrue(t *testing.T) {
 			for _, tool := range []string{probed, blind} {
 				t.Run(fmt.Sprintf("%s/%s/%s", transport(stdio), era, tool), func(t *testing.T) {
 					t.Parallel()
-					s := open(t, stdio, era)
+					s := open(t, stdio, era, quick)
 					var plays []*play
 					for i, r := range rows {
 						if r.web && stdio {

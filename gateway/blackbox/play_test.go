@@ -22,7 +22,7 @@ const terms = `version: 1
 store: pawl.db
 upstreams:
   orders:
-%s
+%[1]s
 tools:
   orders/echo: {upstream: orders, class: read}
   orders/find_orders: {upstream: orders, class: read}
@@ -38,18 +38,16 @@ tools:
       match: response.body.orders.filter(o, o.marker == key)
       lag: 0s
       negative_proof: after_quiescence
-    timeout: 1s
-    linger: 3s
-    flight: 4s
-    pause: 2s
-  orders/send_note:
+%[2]s  orders/send_note:
     upstream: orders
     effect: note to {to}
     identity: [to]
     free: [text]
-    timeout: 1s
-    linger: 3s
-`
+%[2]s`
+
+// quick are times that are over soon, so that the matrix need not wait for doubt; elsewhere
+// the defaults hold, which a busy machine keeps to.
+const quick = "    timeout: 1s\n    linger: 3s\n    flight: 4s\n    pause: 4s\n"
 
 // A setting is a gateway, its upstream and a client, over one transport in one era.
 type setting struct {
@@ -59,27 +57,28 @@ type setting struct {
 	config   string
 	upstream *mcptest.Upstream
 	url      string // empty on stdio
+	times    string // of its contract
 	client   *mcptest.Client
 	kill     func() // ends the gateway as kill -9 does
 }
 
-func open(t testing.TB, stdio bool, era mcptest.Era) *setting {
+func open(t testing.TB, stdio bool, era mcptest.Era, times string) *setting {
 	t.Helper()
-	s := &setting{t: t, stdio: stdio, era: era}
+	s := &setting{t: t, stdio: stdio, era: era, times: times}
 	if stdio {
 		s.upstream = mcptest.NewStdio(t, era)
-		s.config = contractFile(t, overStdio(s.upstream))
+		s.config = contractFile(t, overStdio(s.upstream), times)
 	} else {
 		s.upstream = mcptest.NewHTTP(t, era)
-		s.config = contractFile(t, overHTTP(s.upstream))
+		s.config = contractFile(t, overHTTP(s.upstream), times)
 	}
 	s.start()
 	return s
 }
 
-func contractFile(t testing.TB, upstream string) string {
+func contractFile(t testing.TB, upstream, times string) string {
 	t.Helper()
-	return writeFile(t, fmt.Sprintf(terms, upstream))
+	return writeFile(t, fmt.Sprintf(terms, upstream, times))
 }
 
 func writeFile(t testing.TB, text string) string {
@@ -99,12 +98,13 @@ func overHTTP(u *mcptest.Upstream) string {
 	return fmt.Sprintf("    url: %s\n    mcp: {}", u.URL())
 }
 
-// lease is how long one that was killed keeps what it worked on.
-var lease = []string{"--lease", "4s"}
-
 // start starts the gateway and connects a client.
 func (s *setting) start() {
 	s.t.Helper()
+	var lease []string
+	if s.times == quick { // one that was killed soon loses what it worked on
+		lease = []string{"--lease", "4s"}
+	}
 	if s.stdio {
 		wrap := mcptest.DialStdio(s.t, s.era, mcptest.Wrap(s.t, s.config, s.upstream.Command(), lease...)...)
 		s.client, s.kill = wrap.Client, wrap.Kill
