@@ -49,7 +49,13 @@ func TestThePortChoosesTheContract(t *testing.T) {
 		h.want(h.do(ex, call(func(c *pawl.Call) { c.Args = json.RawMessage(`{"order_id":"A"}`) })), "SUCCEEDED * replayed", 1)
 		nobody := call(func(c *pawl.Call) { c.Tool, c.Args = "any", json.RawMessage(`{"nobody":1}`) })
 		h.want(h.do(ex, nobody), "FAILED_NO_EFFECT unknown_tool refused", 1)
+		// A plan names the tool that is called.
+		if _, err := ex.RegisterPlan(context.Background(), "", "", "run-2", []pawl.PlanStep{{Step: "1", Tool: "any"}}); err != nil {
+			t.Fatal(err)
+		}
+		planned := call(func(c *pawl.Call) { c.Tool, c.Run, c.Args = "any", "run-2", json.RawMessage(`{"inner":1}`) })
+		h.want(h.do(ex, planned), "SUCCEEDED confirmed executed", 2)
 		own := call(func(c *pawl.Call) { c.Tool, c.Args, c.Step = "any", json.RawMessage(`{"x":1}`), "2" })
-		h.want(h.do(ex, own), "SUCCEEDED confirmed executed", 2)
+		h.want(h.do(ex, own), "SUCCEEDED confirmed executed", 3)
 	})
 }

@@ -58,7 +58,6 @@ func (c *compiler) mayChoose(path string, terms *toolTerms) {
 	}
 	if terms.Class != "" && terms.Class != "unsafe" {
 		c.fail(path+"/class", "a tool with %s is unsafe itself: its own terms hold where no other contract is sure to", term)
-		terms.Class = "unsafe"
 	}
 	if terms.Identity == nil {
 		terms.Identity = &identityTerms{all: true}

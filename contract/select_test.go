@@ -27,6 +27,11 @@ tools:
         retention: 1d
       read: {if: "args.method == 'read' || args.method == 'both'", class: read}
       close: {if: "args.method == 'close' || args.method == 'both'", identity: [number], effect: "close {number}"}
+  git/mixed:
+    upstream: git
+    when:
+      x: {if: args.x == 1, class: read}
+      y: {if: args.y == 1, identity: none}
   git/call_tool:
     upstream: git
     unwrap:
@@ -81,6 +86,8 @@ func TestSelect(t *testing.T) {
 		{"git/issue_write", `[`, "git/issue_write", ""},
 		{"git/issue_write", `{"method":"read","method":"create"}`, "git/issue_write", ""},
 		{"git/issue_write", `{"method":"read","Method":"create"}`, "git/issue_write", ""},
+		{"git/mixed", `{"x":1,"y":2}`, "git/mixed.x", ""},
+		{"git/mixed", `{"x":1}`, "git/mixed", ""}, // whether y holds is not known
 		// Who names a case meets its condition all the same.
 		{"git/issue_write.read", `{"method":"read"}`, "git/issue_write.read", ""},
 		{"git/issue_write.read", `{"method":"create"}`, "git/issue_write.create", ""},
@@ -203,6 +210,7 @@ func TestCasesInTheFile(t *testing.T) {
 	got := f.MCPTools("git")
 	want := []MCPTool{
 		{Name: "git/issue_write", Tool: "issue_write", Class: pawl.Unsafe, Hidden: []string{"/token"}},
+		{Name: "git/mixed", Tool: "mixed", Class: pawl.Unsafe},
 		{Name: "git/call_tool", Tool: "call_tool", Class: pawl.Unsafe, Hidden: []string{"/tool/arguments/meta/token"}},
 		{Name: "git/call_text", Tool: "run", Class: pawl.Unsafe},
 	}
