@@ -2,11 +2,11 @@ package mcptest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"sync"
 	"testing"
@@ -26,7 +26,8 @@ type Stdio struct {
 func DialStdio(t testing.TB, era Era, words ...string) *Stdio {
 	t.Helper()
 	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Stderr = os.Stderr
+	log := new(bytes.Buffer)
+	cmd.Stderr = log
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,11 @@ func DialStdio(t testing.TB, era Era, words ...string) *Stdio {
 	}
 	p := &pipe{cmd: cmd, in: in, waiting: map[string]chan *response{}, ended: make(chan struct{})}
 	go p.read(out)
+	t.Cleanup(func() { // after the client has hung up
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", words[0], log)
+		}
+	})
 	return &Stdio{dial(t, era, p), p}
 }
 
