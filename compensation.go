@@ -134,7 +134,7 @@ func (e *Executor) compensate(ctx context.Context, op *Operation) (*Operation, e
 	if err != nil {
 		return nil, err
 	}
-	if began == nil || began.Reopens() || began.Status.Open() {
+	if began == nil || began.Status != Succeeded && undoFailed(began) == "" {
 		if why := op.undoBarred(e.now(ctx)); why != "" && began == nil {
 			return nil, &undoError{why}
 		}

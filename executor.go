@@ -103,6 +103,7 @@ type Executor struct {
 	sweeping bool
 	unswept  sync.Once // says that nobody sweeps
 	clock    clock
+	ids      ids
 
 	work  sync.WaitGroup // flights and the sweeper
 	base  context.Context

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/bits"
+	"sync"
 	"time"
 )
 
@@ -21,6 +23,29 @@ func NewID(at time.Time) ID {
 	var id ID
 	binary.BigEndian.PutUint64(id[:8], uint64(at.UnixMilli())<<16)
 	rand.Read(id[6:]) // never fails
+	return id
+}
+
+// ids gives the ids of one executor, which rise with each operation that it begins, also
+// where its clock stands still for a moment.
+type ids struct {
+	mu   sync.Mutex
+	last ID
+}
+
+// next is NewID, but above the id before it unless the clock was set back.
+func (s *ids) next(at time.Time) ID {
+	id := NewID(at)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if back := s.last.Time().Sub(id.Time()); back >= 0 && back < time.Second {
+		// What is added is random, so the sum is as hard to guess as what is added.
+		high, low := binary.BigEndian.Uint64(s.last[:8]), binary.BigEndian.Uint64(s.last[8:])
+		sum, carry := bits.Add64(low, binary.BigEndian.Uint64(id[8:]), 0)
+		binary.BigEndian.PutUint64(id[:8], high+carry)
+		binary.BigEndian.PutUint64(id[8:], sum)
+	}
+	s.last = id
 	return id
 }
 

@@ -290,7 +290,7 @@ func (t *turn) intent(gen int) (*Intent, error) {
 	}
 	now := t.e.now(t.ctx)
 	in := &Intent{
-		ID: NewID(now), Tenant: t.call.Tenant, Actor: t.call.Actor, Tool: c.Tool,
+		ID: t.e.ids.next(now), Tenant: t.call.Tenant, Actor: t.call.Actor, Tool: c.Tool,
 		Run: t.call.Run, ParentRun: t.call.ParentRun, Step: t.call.Step, Scope: t.id.Scope, Gen: gen,
 		Key: DeriveKey(secret, blob), SecretID: secret.ID, Canonical: CanonicalVersion,
 		Args: t.id.Canonical, Effect: t.effect, Contract: c, ContractHash: t.tool.hash,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,13 +53,16 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		Lint(file)
-		for _, tool := range file.tools {
-			again, err := Parse("source", []byte(tool.contract.Source), nil)
+		for _, own := range file.tools {
+			again, err := Parse("source", []byte(own.contract.Source), nil)
 			if err != nil {
-				t.Fatalf("source of %q: %v\n%s", tool.contract.Tool, err, tool.contract.Source)
+				t.Fatalf("source of %q: %v\n%s", own.contract.Tool, err, own.contract.Source)
 			}
-			if len(again.tools) != 1 || again.tools[0].contract.Hash() != tool.contract.Hash() {
-				t.Fatalf("the source of %q is another contract:\n%s", tool.contract.Tool, tool.contract.Source)
+			// The source of a case is that of its whole tool.
+			if !slices.ContainsFunc(again.tools, func(t *tool) bool {
+				return t.contract.Tool == own.contract.Tool && t.contract.Hash() == own.contract.Hash()
+			}) {
+				t.Fatalf("the source of %q is another contract:\n%s", own.contract.Tool, own.contract.Source)
 			}
 		}
 	})
