@@ -210,9 +210,9 @@ func TestDoubtIsSettledBeforeAnythingIsUndone(t *testing.T) { // trial K5
 
 func TestDoubtThatNeverHappenedIsNotUndone(t *testing.T) {
 	travel(t, func(tr *trip) {
-		ex := tr.started()
+		tr.started()
 		tr.terms["book_hotel"].Class, tr.terms["book_hotel"].Retention = pawl.Unsafe, 0
-		ex = tr.started()
+		ex := tr.started()
 		tr.tools["book_hotel"].script = []string{"before"}
 		tr.do(ex, step("1", "book_hotel"))
 		tr.abort(ex)

@@ -27,7 +27,6 @@ type session struct {
 	asks    map[wire.ID]chan *wire.Message
 	asked   int64
 	calls   map[*exchange]bool
-	level   string
 	timer   *time.Timer
 	busy    int
 	over    bool

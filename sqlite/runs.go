@@ -126,14 +126,6 @@ func (x *runRow) kept() *runRow {
 	return x
 }
 
-// runOf is the stored record of a run, nil where there is none.
-func (w *writer) runOf(id pawl.Digest) (x *runRow, err error) {
-	p := params{s: w.stmt.run}
-	p.blob(id[:])
-	_, err = p.query(func(s *sqlite3.Stmt) { x = scanRun(s) })
-	return x, err
-}
-
 func (w *writer) insertRun(x *runRow) (bool, error) {
 	p := params{s: w.stmt.insertRun}
 	p.runRow(x)

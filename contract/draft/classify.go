@@ -149,18 +149,16 @@ func parameterSays(p *Parameter, object func(string, ...any)) {
 // first is the first word of a description that is no article; "Tools for listing" begins
 // with "listing".
 func first(description string) string {
-	for _, c := range clauses(description) {
-		for i, w := range c.words {
-			switch w {
-			case "a", "an", "the", "this", "tool", "tools", "for", "to", "use", "used", "it", "fast", "and":
-			default:
-				return w
-			}
-			if i > 4 {
-				break
-			}
+	list := clauses(description)
+	if len(list) == 0 {
+		return ""
+	}
+	for _, w := range list[0].words[:min(6, len(list[0].words))] {
+		switch w {
+		case "a", "an", "the", "this", "tool", "tools", "for", "to", "use", "used", "it", "fast", "and":
+		default:
+			return w
 		}
-		break
 	}
 	return ""
 }

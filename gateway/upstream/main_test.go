@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,10 +159,5 @@ func fixtures(t *testing.T) map[string]func() (*mcptest.Upstream, string) {
 			return u, reached(u.URL())
 		}
 	}
-	return list
-}
-
-func sorted(list []string) []string {
-	slices.Sort(list)
 	return list
 }

@@ -311,7 +311,7 @@ func TestContinuation(t *testing.T) {
 		return s
 	}
 	s := asking(2)
-	f, set := file(t, reached(s.URL), nil)
+	f, _ := file(t, reached(s.URL), nil)
 	var asked []string
 	caller := &front{input: func(_ context.Context, result json.RawMessage) (json.RawMessage, error) {
 		asked = append(asked, string(result))
@@ -356,7 +356,7 @@ func TestContinuation(t *testing.T) {
 	}
 	// A read passes the question on where it is wanted.
 	s = asking(1)
-	_, set = file(t, reached(s.URL), nil)
+	_, set := file(t, reached(s.URL), nil)
 	r := callTool("act", `{}`)
 	r.PassInput, r.Caller = true, caller
 	if got := ask(t, set.Get("up"), r); !strings.Contains(got, "input_required") {

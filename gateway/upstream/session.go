@@ -267,8 +267,8 @@ func (c *Client) is(other *Client) bool {
 
 // close ends the session. Calls that are under way end.
 func (s *session) close() {
-	s.stop()
-	s.mu.Lock() // no answer begins after this
+	s.mu.Lock()
+	s.stop() // under the lock, so that no answer begins after it
 	s.mu.Unlock()
 	s.peer.close()
 	s.work.Wait()
