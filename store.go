@@ -142,6 +142,8 @@ type Query struct {
 	// Open selects PREPARED, PENDING and UNKNOWN; Review those a person is asked about.
 	Open   bool
 	Review bool
+	// ReviewReason selects those that a person is asked about for this reason. It implies Review.
+	ReviewReason Reason
 	// Before continues a listing after the operation with this id.
 	Before ID
 	// Limit is at most 1000; 0 means 50.

@@ -59,6 +59,15 @@ func TestUnknownIsSettledByAPerson(t *testing.T) {
 	if len(review.Operations) != 1 || review.Operations[0].Review.IsZero() {
 		t.Errorf("got %+v, want the mail in review", review)
 	}
+	for reason, want := range map[pawl.Reason]int{pawl.ReasonAmbiguous: 1, pawl.ReasonCandidate: 0} {
+		var list struct{ Reviews []Review }
+		s.do(t, "GET", "/v1/reviews?reason="+string(reason), "").into(t, 200, &list)
+		var set struct{ Count int }
+		s.do(t, "POST", "/v1/reviews/preview", fmt.Sprintf(`{"choice":"note","who":"ana","reason":%q}`, reason)).into(t, 200, &set)
+		if len(list.Reviews) != want || set.Count != want {
+			t.Errorf("reason %s: got %d and a preview of %d, want %d", reason, len(list.Reviews), set.Count, want)
+		}
+	}
 
 	settle := func(version int64, rest string) reply {
 		return s.do(t, "POST", reviewPath+"/decisions", fmt.Sprintf(`{"version":%d,"why":"seen in the outbox",%s}`, version, rest))

@@ -15,10 +15,11 @@ type ReviewFilter struct {
 	Tool   string `query:"tool" doc:"Only this tool."`
 	Run    string `query:"run" doc:"Only this run."`
 	Status string `query:"status" enum:"PREPARED,PENDING,SUCCEEDED,FAILED_NO_EFFECT,UNKNOWN,COMPENSATED" doc:"Only this status: PREPARED waits for a yes, UNKNOWN for somebody who finds out."`
+	Reason string `query:"reason" pattern:"^[a-z_]{1,64}$" doc:"Only what a person is asked about for this reason: the review_reason of an operation."`
 }
 
 func (f *ReviewFilter) query(s *session) pawl.Query {
-	return pawl.Query{Tenant: s.Tenant, Tool: f.Tool, Run: f.Run, Status: pawl.Status(f.Status), Review: true}
+	return pawl.Query{Tenant: s.Tenant, Tool: f.Tool, Run: f.Run, Status: pawl.Status(f.Status), Review: true, ReviewReason: pawl.Reason(f.Reason)}
 }
 
 type reviewsInput struct {
@@ -177,6 +178,7 @@ type previewRequest struct {
 	Tool   string      `json:"tool,omitempty" doc:"Only this tool."`
 	Run    string      `json:"run,omitempty" doc:"Only this run."`
 	Status string      `json:"status,omitempty" enum:"PREPARED,PENDING,SUCCEEDED,FAILED_NO_EFFECT,UNKNOWN,COMPENSATED" doc:"Only this status."`
+	Reason string      `json:"reason,omitempty" pattern:"^[a-z_]{1,64}$" doc:"Only what a person is asked about for this reason."`
 	Tenant string      `json:"tenant,omitempty" doc:"The token's tenant, if it is named at all."`
 }
 
@@ -210,7 +212,7 @@ func (d *door) preview(ctx context.Context, in *previewInput) (*previewOutput, e
 	if err != nil {
 		return nil, err
 	}
-	filter := ReviewFilter{Tool: in.Body.Tool, Run: in.Body.Run, Status: in.Body.Status}
+	filter := ReviewFilter{Tool: in.Body.Tool, Run: in.Body.Run, Status: in.Body.Status, Reason: in.Body.Reason}
 	q := filter.query(s)
 	var out previewOutput
 	out.Body.Items = []Previewed{}

@@ -53,12 +53,12 @@ func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error)
 // them are taken from it before anything else is looked at, whatever the planner thinks of
 // the order and the limit; otherwise the newest rows are read, lane by lane.
 type listing struct {
-	few    string   // a condition on few rows of intents i or states s
-	of     string   // the table of few, with its alias
-	where  []string // further conditions on intents i and states s
-	lanes  []string // conditions on the lanes l; none means all lanes
-	failed bool     // the lanes have an index of their own for what is asked for
-	limit  int64
+	few   string   // a condition on few rows of intents i or states s
+	of    string   // the table of few, with its alias
+	walk  bool     // states has an index in which those of a lane lie in the order of id
+	where []string // further conditions on intents i and states s
+	lanes []string // conditions on the lanes l; none means all lanes
+	limit int64
 
 	params *tuple
 	oids   []uint32
@@ -87,8 +87,11 @@ func newListing(q pawl.Query) (*listing, error) {
 	if q.Run != "" {
 		l.index("intents i", "i.run = "+l.text(q.Run)+" AND i.run <> ''")
 	}
-	if q.Review {
-		l.index("states s", "s.review IS NOT NULL")
+	if q.Review || q.ReviewReason != "" {
+		l.newest("s.review IS NOT NULL")
+	}
+	if q.ReviewReason != "" {
+		l.where = append(l.where, "CAST(coalesce((SELECT c.state FROM {schema}.changes c WHERE c.id = s.id AND c.version = s.version), i.state) AS json) ->> 'review_reason' = "+l.text(string(q.ReviewReason)))
 	}
 	if q.Open {
 		l.index("states s", "s.open AND (s.open OR s.due IS NOT NULL)")
@@ -98,8 +101,7 @@ func newListing(q pawl.Query) (*listing, error) {
 	case pawl.Prepared, pawl.Pending, pawl.Unknown:
 		l.index("states s", "s.status = "+l.text(string(q.Status))+" AND s.open AND (s.open OR s.due IS NOT NULL)")
 	case pawl.FailedNoEffect, pawl.Compensated:
-		l.failed = true
-		l.where = append(l.where, "s.status = "+l.text(string(q.Status)), "(s.status = 'FAILED_NO_EFFECT' OR s.status = 'COMPENSATED')")
+		l.newest("s.status = " + l.text(string(q.Status)) + " AND (s.status = 'FAILED_NO_EFFECT' OR s.status = 'COMPENSATED')")
 	case pawl.Succeeded:
 		l.where = append(l.where, "s.status = "+l.text(string(q.Status)))
 	default:
@@ -135,10 +137,16 @@ func (l *listing) text(v string) string {
 
 // index adds a condition that few rows of a table meet. The first one decides.
 func (l *listing) index(table, condition string) {
-	if l.of == "" {
+	if l.of == "" && !l.walk {
 		l.of, l.few = table, condition
 		return
 	}
+	l.where = append(l.where, condition)
+}
+
+// newest adds a condition that many rows of states may meet; it has an index.
+func (l *listing) newest(condition string) {
+	l.walk = l.of == ""
 	l.where = append(l.where, condition)
 }
 
@@ -156,8 +164,8 @@ func (l *listing) statement(schema string) statement {
 			"SELECT few.id FROM few CROSS JOIN LATERAL (SELECT * FROM {schema}.intents i WHERE i.id = few.id LIMIT 1) i" +
 			" CROSS JOIN LATERAL (SELECT * FROM {schema}.states s WHERE s.id = few.id LIMIT 1) s JOIN {schema}.lanes l ON l.lane = i.lane" +
 			" WHERE " + where("few.id", lanes) + " ORDER BY few.id DESC LIMIT {limit}"
-	case l.failed:
-		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT s.id FROM {schema}.states s" +
+	case l.walk:
+		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT s.id FROM {schema}.states s JOIN {schema}.intents i ON i.id = s.id" +
 			" WHERE " + where("s.id", "s.lane = l.lane") + " ORDER BY s.id DESC LIMIT {limit}) n WHERE " + lanes + " ORDER BY n.id DESC LIMIT {limit}"
 	case len(l.lanes) == 0:
 		newest = "SELECT i.id FROM {schema}.intents i JOIN {schema}.states s ON s.id = i.id WHERE " + where("i.id", "true") + " ORDER BY i.id DESC LIMIT {limit}"

@@ -199,6 +199,7 @@ func planCases(t *testing.T, s *DB, open []*pawl.Operation) []planCase {
 		"newest":              {pawl.Query{AllTenants: true}, "intents_pkey", 2000},
 		"newest of a tenant":  {pawl.Query{Tenant: "tenant7"}, "intents_lane", 2000},
 		"newest of a tool":    {pawl.Query{Tool: "tool7", AllTenants: true}, "intents_lane", 2000},
+		"review for a reason": {pawl.Query{ReviewReason: pawl.ReasonCandidate}, "states_review", 60},
 		"failed":              {pawl.Query{Tenant: "tenant0", Status: pawl.FailedNoEffect}, "states_failed", 2000},
 		"page":                {pawl.Query{Tenant: "tenant7", Before: open[0].ID}, "intents_lane", 2000},
 	} {

@@ -41,9 +41,13 @@ func (db *DB) Find(ctx context.Context, q pawl.Query) ([]*pawl.Operation, error)
 }
 
 // listing is the statement for one query. The first filter that has an index decides
-// which is used; it is named in the statement, so that no statistics change the plan.
+// which is used; it is named in the statement, so that no statistics change the plan. Of an
+// index that holds few rows that match, all of them are taken; where there may be many, the
+// newest are read lane by lane.
 type listing struct {
-	from  string   // the tables, the one with the index first
+	from  string   // the tables, the one with the index of few first
+	walk  string   // an index of states in which the rows of a lane lie in the order of op
+	first string   // the table that has the index: intents i, or states s, which then does without i
 	where []string // conditions on intents i and states s
 	args  []any    // int64, string or []byte, in the order of where
 
@@ -52,8 +56,11 @@ type listing struct {
 	limit    int64
 }
 
+// reviewReason is why a person is asked.
+const reviewReason = `coalesce((SELECT state FROM changes WHERE line = s.op << 20 | s.version), (SELECT state FROM intents WHERE op = s.op)) ->> '$.review_reason'`
+
 func newListing(q pawl.Query) (*listing, error) {
-	l := &listing{limit: int64(q.Limit)}
+	l := &listing{first: "i", limit: int64(q.Limit)}
 	if q.Limit <= 0 {
 		l.limit = defaultLimit
 	}
@@ -75,10 +82,13 @@ func newListing(q pawl.Query) (*listing, error) {
 	if q.Run != "" {
 		place := pawl.RunPlace(q.Run)
 		l.claims("c.claim BETWEEN ? AND ?", place[:], append(place[:], "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"...))
-		l.add("i.run = ?", q.Run)
+		l.add("(SELECT run FROM intents WHERE op = s.op) = ?", q.Run)
 	}
-	if q.Review {
-		l.states("states_review", "s.review IS NOT NULL")
+	if q.Review || q.ReviewReason != "" {
+		l.newest("states_review", "s.review IS NOT NULL")
+	}
+	if q.ReviewReason != "" {
+		l.add(reviewReason+" = ?", string(q.ReviewReason))
 	}
 	if q.Open {
 		l.states("states_due", "s.open AND (s.open OR s.due IS NOT NULL)")
@@ -88,14 +98,14 @@ func newListing(q pawl.Query) (*listing, error) {
 	case pawl.Prepared, pawl.Pending, pawl.Unknown:
 		l.states("states_due", "s.status = ? AND s.open AND (s.open OR s.due IS NOT NULL)", string(q.Status))
 	case pawl.FailedNoEffect, pawl.Compensated:
-		l.states("states_failed", "s.status = '"+string(q.Status)+"'")
+		l.newest("states_failed", "s.status = '"+string(q.Status)+"'")
 	case pawl.Succeeded:
 		l.add("s.status = ?", string(q.Status))
 	default:
 		return nil, fmt.Errorf("status: there is no %q", q.Status)
 	}
 	if q.Before != (pawl.ID{}) {
-		l.add("i.op < (SELECT op FROM intents WHERE id = ?)", q.Before[:])
+		l.add(l.first+".op < (SELECT op FROM intents WHERE id = ?)", q.Before[:])
 	}
 	if !q.AllTenants {
 		l.lanes, l.laneArgs = "l.tenant = ?", append(l.laneArgs, q.Tenant)
@@ -125,10 +135,17 @@ func (l *listing) intents(index, condition string, args ...any) {
 }
 
 func (l *listing) states(index, condition string, args ...any) {
-	if l.from == "" {
-		l.from = "states s INDEXED BY " + index + " CROSS JOIN intents i ON i.op = s.op"
+	if l.from == "" && l.walk == "" {
+		l.from, l.first = "states s INDEXED BY "+index, "s"
 	}
 	l.add(condition, args...)
+}
+
+func (l *listing) newest(index, condition string) {
+	if l.from == "" && l.walk == "" {
+		l.walk, l.first = index, "s"
+	}
+	l.add(condition)
 }
 
 // sql selects the numbers of the newest operations first and reads those rows alone.
@@ -137,22 +154,31 @@ func (l *listing) sql() string {
 	var newest string
 	switch {
 	case l.from != "" && l.lanes == "":
-		newest = "SELECT i.op FROM " + l.from + " WHERE " + where
+		newest = "SELECT " + l.first + ".op FROM " + l.from + " WHERE " + where
 	case l.from != "":
-		newest = "SELECT i.op FROM " + l.from + " CROSS JOIN lanes l ON l.lane = i.lane WHERE " + where + " AND " + l.lanes
+		newest = "SELECT " + l.first + ".op FROM " + l.from + " CROSS JOIN lanes l ON l.lane = " + l.first + ".lane WHERE " + where + " AND " + l.lanes
+	case l.walk != "":
+		newest = l.ofEachLane("SELECT s.op FROM states s INDEXED BY " + l.walk + " WHERE s.lane = l.lane AND " + where + " ORDER BY s.op")
 	case l.lanes == "":
 		newest = "SELECT i.op FROM intents i NOT INDEXED CROSS JOIN states s ON s.op = i.op WHERE " + where
-	default: // the newest of each lane
-		newest = `SELECT n.op AS op FROM lanes l CROSS JOIN intents n WHERE n.op IN (
-			SELECT i.op FROM intents i INDEXED BY intents_lane CROSS JOIN states s ON s.op = i.op
-			WHERE i.lane = l.lane AND ` + where + ` ORDER BY i.op DESC LIMIT ?) AND ` + l.lanes
+	default:
+		newest = l.ofEachLane("SELECT i.op FROM intents i INDEXED BY intents_lane CROSS JOIN states s ON s.op = i.op WHERE i.lane = l.lane AND " + where + " ORDER BY i.op")
 	}
 	return "SELECT " + columns + " FROM " + joined + " WHERE i.op IN (" + newest + " ORDER BY 1 DESC LIMIT ?) ORDER BY i.op DESC"
 }
 
+// ofEachLane selects the newest of each lane.
+func (l *listing) ofEachLane(ops string) string {
+	newest := "SELECT n.op AS op FROM lanes l CROSS JOIN intents n WHERE n.op IN (" + ops + " DESC LIMIT ?)"
+	if l.lanes != "" {
+		newest += " AND " + l.lanes
+	}
+	return newest
+}
+
 func (l *listing) bind(p *params) {
 	args := append([]any{}, l.args...)
-	if l.from == "" && l.lanes != "" {
+	if l.walk != "" || l.from == "" && l.lanes != "" {
 		args = append(args, l.limit)
 	}
 	for _, a := range append(append(args, l.laneArgs...), l.limit) {

@@ -58,11 +58,13 @@ func TestPlans(t *testing.T) {
 		{"key", pawl.Query{Key: strings.Repeat("0", 32), Open: true}, "SEARCH i USING INDEX intents_key (key=?)"},
 		{"identity", pawl.Query{IdentityClaim: pawl.Digest{1}, Run: "r"}, "SEARCH c USING PRIMARY KEY (claim=? AND n>?)"},
 		{"run", pawl.Query{Run: "r", Status: pawl.Succeeded}, "SEARCH c USING PRIMARY KEY (claim>? AND claim<?)"},
-		{"ref", pawl.Query{Ref: "r"}, "SEARCH s USING COVERING INDEX states_ref (ref=?)"},
+		{"ref", pawl.Query{Ref: "r"}, "SEARCH s USING INDEX states_ref (ref=?)"},
 		{"open", pawl.Query{Open: true}, "SCAN s USING INDEX states_due"},
 		{"unknown", pawl.Query{Status: pawl.Unknown}, "SCAN s USING INDEX states_due"},
-		{"failed", pawl.Query{Status: pawl.FailedNoEffect}, "SCAN s USING INDEX states_failed"},
-		{"review", pawl.Query{Review: true}, "SCAN s USING INDEX states_review"},
+		{"failed", pawl.Query{Status: pawl.FailedNoEffect}, "SEARCH s USING COVERING INDEX states_failed (lane=? AND status=?)"},
+		{"review", pawl.Query{Review: true}, "SEARCH s USING INDEX states_review (lane=?)"},
+		{"review of all tenants for a reason", pawl.Query{Review: true, AllTenants: true, ReviewReason: pawl.ReasonCandidate}, "SEARCH s USING INDEX states_review (lane=?)"},
+		{"failed of all tenants", pawl.Query{AllTenants: true, Status: pawl.Compensated}, "SEARCH s USING COVERING INDEX states_failed (lane=? AND status=?)"},
 	} {
 		l, err := newListing(q.query)
 		if err != nil {

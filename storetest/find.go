@@ -35,6 +35,9 @@ func testFind(t *testing.T, s suite) {
 				if seed.review {
 					s.Review, s.ReviewReason = at, pawl.ReasonCandidate
 				}
+				if seed.to == pawl.Prepared {
+					s.Review, s.ReviewReason = at, pawl.ReasonApprovalNeeded
+				}
 			})
 			all = append([]*pawl.Operation{op}, all...)
 		}
@@ -61,6 +64,16 @@ func testFind(t *testing.T, s suite) {
 			}},
 			{"open", pawl.Query{Open: true}, func(op *pawl.Operation) bool { return op.Status.Open() }},
 			{"review", pawl.Query{Review: true}, func(op *pawl.Operation) bool { return !op.Review.IsZero() }},
+			{"review for a reason", pawl.Query{ReviewReason: pawl.ReasonCandidate}, func(op *pawl.Operation) bool {
+				return !op.Review.IsZero() && op.ReviewReason == pawl.ReasonCandidate
+			}},
+			{"review for a reason, of a tool and a status", pawl.Query{Review: true, ReviewReason: pawl.ReasonApprovalNeeded, Tool: "mail", Status: pawl.Prepared}, func(op *pawl.Operation) bool {
+				return op.ReviewReason == pawl.ReasonApprovalNeeded
+			}},
+			{"review for a reason in a run", pawl.Query{Run: "run-1", ReviewReason: pawl.ReasonCandidate}, func(op *pawl.Operation) bool {
+				return op.Run == "run-1" && op.ReviewReason == pawl.ReasonCandidate
+			}},
+			{"failed in review", pawl.Query{Review: true, Status: pawl.FailedNoEffect}, func(*pawl.Operation) bool { return false }},
 			{"open, of a tool", pawl.Query{Open: true, Tool: "mail"}, func(op *pawl.Operation) bool {
 				return op.Status.Open() && op.Tool == "mail"
 			}},

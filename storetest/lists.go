@@ -30,6 +30,7 @@ func Lists(t *testing.T, s pawl.Store, fill func(t *testing.T, s pawl.Store, ops
 		"succeeded": {Tenant: "t1", Status: pawl.Succeeded}, "failed": {Tenant: "t1", Status: pawl.FailedNoEffect},
 		"unknown": {Tenant: "t1", Status: pawl.Unknown}, "prepared": {Tenant: "t1", Status: pawl.Prepared}, "compensated": {Tenant: "t1", Status: pawl.Compensated},
 		"open": {Tenant: "t1", Open: true}, "reviews": {Tenant: "t1", Review: true}, "reviews of everybody": {AllTenants: true, Review: true},
+		"reviews for a reason": {Tenant: "t1", ReviewReason: pawl.ReasonApprovalNeeded}, "reviews for no reason of these": {Tenant: "t1", ReviewReason: pawl.ReasonCandidate},
 		"reviews of a tool": {Tenant: "t1", Tool: "tool-3", Review: true}, "reviews that need a yes": {Tenant: "t1", Status: pawl.Prepared, Review: true},
 		"from the middle": {Tenant: "t1", Before: middle.ID}, "reviews from the middle": {Tenant: "t1", Review: true, Before: middle.ID},
 		"failed of a tool from the middle": {Tenant: "t1", Tool: "tool-3", Status: pawl.FailedNoEffect, Before: middle.ID},
@@ -42,6 +43,18 @@ func Lists(t *testing.T, s pawl.Store, fill func(t *testing.T, s pawl.Store, ops
 			})
 		})
 	}
+	t.Run("history", func(t *testing.T) {
+		measure(t, func() (int, error) {
+			entries, err := s.History(t.Context(), middle.Tenant, middle.ID)
+			return len(entries), err
+		})
+	})
+	t.Run("tally", func(t *testing.T) {
+		measure(t, func() (int, error) {
+			tallies, err := s.Tally(t.Context())
+			return len(tallies), err
+		})
+	})
 	for name, q := range map[string]pawl.RunQuery{
 		"runs": {Tenant: "t1"}, "runs of everybody": {AllTenants: true}, "runs that are called off": {Tenant: "t1", Status: pawl.RunAborted},
 		"runs from the middle": {Tenant: "t1", Before: middle.Run, BeforeTenant: middle.Tenant},

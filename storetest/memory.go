@@ -315,7 +315,8 @@ func selected(op *pawl.Operation, q pawl.Query) bool {
 		(q.Key == "" || op.Key.String() == q.Key) &&
 		(q.IdentityClaim == pawl.Digest{} || op.IdentityClaim == q.IdentityClaim) &&
 		(!q.Open || op.Status.Open()) &&
-		(!q.Review || !op.Review.IsZero())
+		(!q.Review && q.ReviewReason == "" || !op.Review.IsZero()) &&
+		(q.ReviewReason == "" || op.ReviewReason == q.ReviewReason)
 }
 
 // Now is the clock, which never runs backwards.

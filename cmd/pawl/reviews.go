@@ -70,7 +70,7 @@ type reviewed struct {
 func newReviewsList() *cobra.Command {
 	var at place
 	var q pawl.Query
-	var status string
+	var status, reason string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
@@ -84,6 +84,9 @@ tool, reason, since, time left, effect.`,
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if q.Status, err = parseStatus(status); err != nil {
+				return err
+			}
+			if q.ReviewReason, err = parseReason(reason); err != nil {
 				return err
 			}
 			limit := q.Limit
@@ -118,6 +121,7 @@ tool, reason, since, time left, effect.`,
 	at.flags(c)
 	f := c.Flags()
 	f.StringVar(&status, "status", "", "only this status, such as PREPARED")
+	f.StringVar(&reason, "reason", "", "only for this reason, such as candidate")
 	f.StringVar(&q.Tool, "tool", "", "only this tool")
 	f.StringVar(&q.Run, "run", "", "only this run")
 	f.StringVar(&q.Tenant, "tenant", "", "tenant to look at")
@@ -125,6 +129,14 @@ tool, reason, since, time left, effect.`,
 	wholeFlag(c, &q.Limit, "limit", 50, 1, maxListed, "most lines")
 	jsonFlag(c, &asJSON)
 	return c
+}
+
+// parseReason reads a reason; empty is none.
+func parseReason(s string) (pawl.Reason, error) {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		return "", usage("--reason: want small letters and _, as the list shows reasons")
+	}
+	return pawl.Reason(s), nil
 }
 
 func writeReviews(out *terminal.Screen, list []review, now time.Time) {

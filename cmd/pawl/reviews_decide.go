@@ -18,7 +18,7 @@ func newReviewsDecide() *cobra.Command {
 	var at place
 	var d pawl.Decision
 	var q pawl.Query
-	var status, result string
+	var status, reason, result string
 	var all, asJSON bool
 	count := -1
 	c := &cobra.Command{
@@ -68,6 +68,9 @@ the filters. It shows what would be decided; --count, the number that it showed,
 			if q.Status, err = parseStatus(status); err != nil {
 				return err
 			}
+			if q.ReviewReason, err = parseReason(reason); err != nil {
+				return err
+			}
 			if err := checkDecision(c, &d, result, all); err != nil {
 				return err
 			}
@@ -108,6 +111,7 @@ the filters. It shows what would be decided; --count, the number that it showed,
 	f.StringVar(&q.Tenant, "tenant", "", "tenant of the operation")
 	f.BoolVar(&all, "all", false, "decide about everything that waits and matches")
 	f.StringVar(&status, "status", "", "with --all: only this status")
+	f.StringVar(&reason, "reason", "", "with --all: only for this reason")
 	f.StringVar(&q.Tool, "tool", "", "with --all: only this tool")
 	f.StringVar(&q.Run, "run", "", "with --all: only this run")
 	wholeFlag(c, &count, "count", -1, 0, maxListed, "with --all: how many it is about, as it showed before")

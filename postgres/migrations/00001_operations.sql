@@ -76,8 +76,8 @@ CREATE UNIQUE INDEX states_step ON {schema}.states (step_claim) WHERE step_claim
 CREATE UNIQUE INDEX states_once ON {schema}.states (once_claim) WHERE once_claim IS NOT NULL AND held & 2 <> 0;
 CREATE UNIQUE INDEX states_subject ON {schema}.states (subject_claim) WHERE subject_claim IS NOT NULL AND held & 4 <> 0;
 CREATE INDEX states_due ON {schema}.states (lane, due) WHERE open OR due IS NOT NULL;
-CREATE INDEX states_failed ON {schema}.states (lane, id) WHERE status = 'FAILED_NO_EFFECT' OR status = 'COMPENSATED';
-CREATE INDEX states_review ON {schema}.states (lane) WHERE review IS NOT NULL;
+CREATE INDEX states_failed ON {schema}.states (lane, status, id) WHERE status = 'FAILED_NO_EFFECT' OR status = 'COMPENSATED';
+CREATE INDEX states_review ON {schema}.states (lane, id) WHERE review IS NOT NULL;
 CREATE INDEX states_ref ON {schema}.states (left(ref, 200)) WHERE ref IS NOT NULL;
 
 -- Every later entry of a history, chained by hash, and the state that came of it.

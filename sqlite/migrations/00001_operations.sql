@@ -81,7 +81,7 @@ CREATE TABLE states (
 CREATE UNIQUE INDEX states_step ON states (step_claim) WHERE step_claim IS NOT NULL AND held & 1;
 CREATE UNIQUE INDEX states_subject ON states (subject_claim) WHERE subject_claim IS NOT NULL AND held & 4;
 CREATE INDEX states_due ON states (lane, due) WHERE open OR due IS NOT NULL;
-CREATE INDEX states_failed ON states (lane) WHERE status = 'FAILED_NO_EFFECT' OR status = 'COMPENSATED';
+CREATE INDEX states_failed ON states (lane, status) WHERE status = 'FAILED_NO_EFFECT' OR status = 'COMPENSATED';
 CREATE INDEX states_review ON states (lane) WHERE review IS NOT NULL;
 CREATE INDEX states_ref ON states (ref) WHERE ref IS NOT NULL;
 
