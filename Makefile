@@ -84,6 +84,7 @@ simulate: ## Play seeded schedules of calls, faults and crashes in fake time: SC
 
 nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules in memory and 3,000 on files, 20 seeds of the drill, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -p 1 -count=1 -timeout=120m ./...
+	PAWL_EVERY_POINT=1 go test -count=1 -timeout=60m ./internal/crash
 	PAWL_CLOCKS=1 go test -count=1 -timeout=30m -run '^TestClocksApart$$' ./internal/workers
 	$(MAKE) simulate SCHEDULES=20000 FILE_SCHEDULES=3000
 	@if test -n "$$PAWL_CORPORA"; then $(MAKE) drill SEEDS='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'; else \

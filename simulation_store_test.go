@@ -42,6 +42,7 @@ func (l *link) enter(ctx context.Context, what string, write bool) (draw, error)
 	case !write && d.chance(0.002*bad):
 		late = d.between(0, 8*second)
 		l.hangs.Add(1)
+		l.faults.Add(1)
 		l.s.saw("slow read")
 	case d.chance(0.1):
 		late = d.between(0, 5*time.Millisecond)
@@ -74,6 +75,7 @@ func (l *link) write(ctx context.Context, what, of string, stall time.Duration, 
 	bad := l.s.trouble()
 	if d.chance(0.05 * bad) {
 		l.s.saw("slow write")
+		l.faults.Add(1)
 		if err := wait(ctx, d.between(0, stall)); err != nil {
 			return l.refuse(err)
 		}

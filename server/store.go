@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/internal/crash"
 	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
 )
@@ -130,7 +131,14 @@ func openAt(ctx context.Context, at string, o *Options) (store Store, err error)
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case !isURL:
-		store, err = sqlite.Open(at, o.SQLite)
+		var opts sqlite.Options
+		if o.SQLite != nil {
+			opts = *o.SQLite
+		}
+		if opts.WALSize == 0 {
+			opts.WALSize = crash.WALSize
+		}
+		store, err = sqlite.Open(at, &opts)
 	case scheme == "postgres", scheme == "postgresql":
 		var opts postgres.Options
 		if o.Postgres != nil {

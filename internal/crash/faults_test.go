@@ -61,7 +61,7 @@ func TestCrashLoop(t *testing.T) {
 		reads[i] = "status 500 before"
 	}
 	s := scenario{tool: "ticket", args: ticket, service: "tickets", fault: "reset after", reads: reads}
-	w := s.begin(t, "sqlite")
+	w := begun(t, func() (*world, bool) { return s.begin(t, "sqlite") })
 	d := w.start("PAWL_CRASH=")
 	d.call(s.tool, s.args)
 	d.kill()

@@ -43,6 +43,10 @@ func pass(name string) {
 	}
 }
 
+// WALSize is the least that an SQLite file's log can be grown to: the matrix makes hundreds
+// of files that live for a second.
+const WALSize = 1 << 20
+
 // Store returns the store with a point before and after each write that is part of an
 // operation's life.
 func Store(s pawl.Store) pawl.Store { return store{s} }

@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds what a row waits for.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // world is a provider with a ledger of its own, a store, and the daemons that follow one
 // another on it.
