@@ -162,11 +162,13 @@ func TestSessionsAreKilled(t *testing.T) {
 	})
 	told := make([]map[pawl.ID]int, 16)
 	var all sync.WaitGroup
+	var begun atomic.Int64
 	end := time.Now().Add(3 * time.Second)
+	last := end.Add(time.Minute) // of a slow machine
 	for caller := range told {
 		told[caller] = map[pawl.ID]int{}
 		all.Go(func() {
-			for i := 0; time.Now().Before(end); i++ {
+			for i := 0; time.Now().Before(end) || begun.Load() < 100 && time.Now().Before(last); i++ {
 				op, first := storetest.Op(storetest.Seed{Tool: "refund", Run: fmt.Sprint(caller), Step: fmt.Sprint(i), Identity: fmt.Sprint(i)})
 				standing, err := s.Begin(t.Context(), op, first)
 				if standing != nil {
@@ -175,6 +177,7 @@ func TestSessionsAreKilled(t *testing.T) {
 				if err != nil {
 					continue
 				}
+				begun.Add(1)
 				told[caller][op.ID] = 1
 				if err := s.Apply(t.Context(), storetest.Move(op, pawl.Succeeded, nil)); err == nil {
 					told[caller][op.ID] = 2
