@@ -11,7 +11,7 @@ import (
 // do plays one line.
 func (w *world) do(line string) {
 	verb, rest, _ := strings.Cut(line, " ")
-	for _, table := range []map[string]func(*world, string){callCommands, recordCommands, providerCommands, executorCommands, runCommands, decisionCommands} {
+	for _, table := range []map[string]func(*world, string){callCommands, recordCommands, providerCommands, executorCommands, runCommands, decisionCommands, permitCommands} {
 		if f, ok := table[verb]; ok {
 			f(w, strings.TrimSpace(rest))
 			return

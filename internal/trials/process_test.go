@@ -79,7 +79,7 @@ type process struct {
 }
 
 func (w *world) startProcess(name string, calls []pawl.Call) {
-	j, err := json.Marshal(job{Config: w.write(), Store: w.storePath(), Name: name, Terms: w.how[name], Calls: calls})
+	j, err := json.Marshal(job{Config: w.write(), Store: w.storeAt(), Name: name, Terms: w.how[name], Calls: calls})
 	w.check(err)
 	p := &process{cmd: exec.Command(os.Args[0])}
 	p.cmd.Env = append(os.Environ(), jobEnv+"="+string(j))

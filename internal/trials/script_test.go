@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // A script is a text file. Lines that begin with # are for people; the first ones name the
@@ -102,30 +104,53 @@ func scripts(t *testing.T) []string {
 func TestTrials(t *testing.T) {
 	t.Parallel()
 	for _, path := range scripts(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+		s, err := readScript(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(path), ".txt")
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := readScript(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(t)
-			got := make([]string, len(s.blocks))
-			for i, b := range s.blocks {
-				for _, c := range b.commands {
-					w.at = fmt.Sprintf("%s:%d", path, c.line)
-					w.do(c.text)
-				}
-				got[i] = w.out.String()
-				w.out.Reset()
-				if got[i] != b.want && !*update {
-					t.Errorf("%s: got\n%swant\n%s", w.at, got[i], b.want)
-				}
-			}
+			got := s.play(t, "")
 			if *update && !t.Failed() {
 				if err := os.WriteFile(path, s.text(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 		})
+		if s.turnsOnStore() {
+			t.Run(name+" on PostgreSQL", func(t *testing.T) {
+				t.Parallel()
+				s.play(t, pgtest.Database(t))
+			})
+		}
 	}
+}
+
+// turnsOnStore: the script plays a trial in which the store has a part: resumes, workers,
+// runs, approvals, commits.
+func (s *script) turnsOnStore() bool {
+	return slices.ContainsFunc(s.blocks[0].comment, func(line string) bool {
+		m := headLine.FindStringSubmatch(line)
+		return m != nil && strings.Contains("EFKLO", m[1][:1])
+	})
+}
+
+// play does what the script says and returns what each block prints.
+func (s *script) play(t *testing.T, database string) []string {
+	t.Helper()
+	w := newWorld(t, database)
+	got := make([]string, len(s.blocks))
+	for i, b := range s.blocks {
+		for _, c := range b.commands {
+			w.at = fmt.Sprintf("%s:%d", s.path, c.line)
+			w.do(c.text)
+		}
+		got[i] = w.out.String()
+		w.out.Reset()
+		if got[i] != b.want && (!*update || database != "") {
+			t.Errorf("%s: got\n%swant\n%s", w.at, got[i], b.want)
+		}
+	}
+	return got
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/contract"
+	"github.com/pawl-dev/pawl/postgres"
 	"github.com/pawl-dev/pawl/sqlite"
 )
 
@@ -39,13 +40,15 @@ type world struct {
 	dir      string
 	provider *provider
 	config   map[string]any // the contract file
+	database string         // URL of a PostgreSQL database; empty for SQLite
 	stores   int            // how many stores there were
-	view     *sqlite.DB
+	view     pawl.Store
 
 	executors map[string]*executor
 	how       map[string]terms // how executors and processes are opened, by name
 	calls     map[string]*background
 	processes map[string]*process
+	permits   map[string]*handed
 
 	renewed int // leases that until saw, and the last one
 	lease   time.Time
@@ -64,11 +67,12 @@ type terms struct {
 	Batch  int
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld makes a world whose stores are files, or schemas in the database of a URL.
+func newWorld(t *testing.T, database string) *world {
 	t.Helper()
 	w := &world{
-		t: t, dir: t.TempDir(), executors: map[string]*executor{}, how: map[string]terms{}, calls: map[string]*background{},
-		processes: map[string]*process{}, ops: map[string]string{},
+		t: t, dir: t.TempDir(), database: database, executors: map[string]*executor{}, how: map[string]terms{}, calls: map[string]*background{},
+		processes: map[string]*process{}, permits: map[string]*handed{}, ops: map[string]string{},
 	}
 	w.provider = newProvider(t)
 	raw, err := os.ReadFile("testdata/pawl.yaml")
@@ -117,8 +121,13 @@ func (w *world) check(err error) {
 
 func (w *world) printf(format string, args ...any) { fmt.Fprintf(&w.out, format+"\n", args...) }
 
-// storePath is the file of the store that is in use.
-func (w *world) storePath() string { return filepath.Join(w.dir, fmt.Sprintf("ops%d.db", w.stores)) }
+// storeAt says where the store is that is in use: a file, or a URL with a schema behind #.
+func (w *world) storeAt() string {
+	if w.database != "" {
+		return fmt.Sprintf("%s#ops%d", w.database, w.stores)
+	}
+	return filepath.Join(w.dir, fmt.Sprintf("ops%d.db", w.stores))
+}
 
 // write writes the contract file as it stands and returns its path.
 func (w *world) write() string {
@@ -130,17 +139,20 @@ func (w *world) write() string {
 }
 
 // record is the view of the store.
-func (w *world) record() *sqlite.DB {
+func (w *world) record() pawl.Store {
 	if w.view == nil {
-		db, err := openStore(w.storePath())
+		db, err := openStore(w.storeAt())
 		w.check(err)
 		w.view = db
 	}
 	return w.view
 }
 
-func openStore(path string) (*sqlite.DB, error) {
-	return sqlite.Open(path, &sqlite.Options{WALSize: 1 << 20, Reserve: 64 << 10})
+func openStore(at string) (pawl.Store, error) {
+	if url, schema, ok := strings.Cut(at, "#"); ok {
+		return postgres.Open(context.Background(), url, &postgres.Options{Schema: schema, Writers: 1, Readers: 2})
+	}
+	return sqlite.Open(at, &sqlite.Options{WALSize: 1 << 20, Reserve: 64 << 10})
 }
 
 // An executor with its tools and its way to the store.
@@ -210,7 +222,7 @@ func (w *world) executor(name string) *executor {
 		defer w.mu.Unlock()
 		w.alarms = append(w.alarms, string(what))
 	}}}
-	e, err := openExecutor(w.write(), w.storePath(), o)
+	e, err := openExecutor(w.write(), w.storeAt(), o)
 	w.check(err)
 	w.executors[name] = e
 	return e
