@@ -88,10 +88,10 @@ func exchange(ctx context.Context, c *pgconn.PgConn, statements ...statement) ([
 
 // pinPlans keeps the planner, for this transaction, to indexes: what it believes of a table
 // that it has not looked at, or that was small when it made a plan to keep, would have it
-// read the whole of it.
+// read the whole of it, or compile a statement for longer than it runs.
 var pinPlans = statement{
 	sql: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-		set_config('plan_cache_mode', 'force_generic_plan', true)`,
+		set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`,
 	kept: true,
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -64,6 +65,10 @@ type listing struct {
 	oids   []uint32
 }
 
+// reviewReason is why a person is asked.
+const reviewReason = `CAST(coalesce((SELECT c.state FROM {schema}.changes c WHERE c.id = s.id AND c.version = s.version),
+	(SELECT n.state FROM {schema}.intents n WHERE n.id = s.id)) AS json) ->> 'review_reason'`
+
 func newListing(q pawl.Query) (*listing, error) {
 	l := &listing{limit: int64(q.Limit), params: newTuple(10)}
 	if q.Limit <= 0 {
@@ -84,14 +89,18 @@ func newListing(q pawl.Query) (*listing, error) {
 		ref := l.text(q.Ref)
 		l.index("states s", "s.ref = "+ref+" AND left(s.ref, 200) = left("+ref+", 200)")
 	}
-	if q.Run != "" {
-		l.index("intents i", "i.run = "+l.text(q.Run)+" AND i.run <> ''")
+	switch run := l.named(q.Run); {
+	case run == "":
+	case l.of == "states s":
+		l.where = append(l.where, "(SELECT n.run FROM {schema}.intents n WHERE n.id = s.id) = "+run)
+	default:
+		l.index("intents i", "i.run = "+run+" AND i.run <> ''")
 	}
 	if q.Review || q.ReviewReason != "" {
 		l.newest("s.review IS NOT NULL")
 	}
 	if q.ReviewReason != "" {
-		l.where = append(l.where, "CAST(coalesce((SELECT c.state FROM {schema}.changes c WHERE c.id = s.id AND c.version = s.version), i.state) AS json) ->> 'review_reason' = "+l.text(string(q.ReviewReason)))
+		l.where = append(l.where, reviewReason+" = "+l.text(string(q.ReviewReason)))
 	}
 	if q.Open {
 		l.index("states s", "s.open AND (s.open OR s.due IS NOT NULL)")
@@ -103,7 +112,11 @@ func newListing(q pawl.Query) (*listing, error) {
 	case pawl.FailedNoEffect, pawl.Compensated:
 		l.newest("s.status = " + l.text(string(q.Status)) + " AND (s.status = 'FAILED_NO_EFFECT' OR s.status = 'COMPENSATED')")
 	case pawl.Succeeded:
-		l.where = append(l.where, "s.status = "+l.text(string(q.Status)))
+		status := "s.status"
+		if l.of == "" && !l.walk {
+			status = "(SELECT s.status FROM {schema}.states s WHERE s.id = i.id)"
+		}
+		l.where = append(l.where, status+" = "+l.text(string(q.Status)))
 	default:
 		return nil, fmt.Errorf("status: there is no %q", q.Status)
 	}
@@ -135,6 +148,14 @@ func (l *listing) text(v string) string {
 	return l.param(kindText)
 }
 
+// named is the place of a text; empty for none.
+func (l *listing) named(v string) string {
+	if v == "" {
+		return ""
+	}
+	return l.text(v)
+}
+
 // index adds a condition that few rows of a table meet. The first one decides.
 func (l *listing) index(table, condition string) {
 	if l.of == "" && !l.walk {
@@ -158,23 +179,24 @@ func (l *listing) statement(schema string) statement {
 	lanes := strings.Join(append([]string{"true"}, l.lanes...), " AND ")
 	var newest string
 	switch {
+	case l.of == "states s":
+		newest = "WITH few AS MATERIALIZED (SELECT * FROM {schema}.states s WHERE " + l.few + ") " +
+			"SELECT s.id FROM few s JOIN {schema}.lanes l ON l.lane = s.lane WHERE " + where("s.id", lanes) + " ORDER BY s.id DESC LIMIT {limit}"
 	case l.of != "":
-		// One row each of intents and states, found by their keys.
-		newest = "WITH few AS MATERIALIZED (SELECT " + l.of[len(l.of)-1:] + ".id FROM {schema}." + l.of + " WHERE " + l.few + ") " +
-			"SELECT few.id FROM few CROSS JOIN LATERAL (SELECT * FROM {schema}.intents i WHERE i.id = few.id LIMIT 1) i" +
-			" CROSS JOIN LATERAL (SELECT * FROM {schema}.states s WHERE s.id = few.id LIMIT 1) s JOIN {schema}.lanes l ON l.lane = i.lane" +
-			" WHERE " + where("few.id", lanes) + " ORDER BY few.id DESC LIMIT {limit}"
+		newest = "WITH few AS MATERIALIZED (SELECT * FROM {schema}.intents i WHERE " + l.few + ") " +
+			"SELECT i.id FROM few i CROSS JOIN LATERAL (SELECT * FROM {schema}.states s WHERE s.id = i.id LIMIT 1) s JOIN {schema}.lanes l ON l.lane = i.lane" +
+			" WHERE " + where("i.id", lanes) + " ORDER BY i.id DESC LIMIT {limit}"
 	case l.walk:
-		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT s.id FROM {schema}.states s JOIN {schema}.intents i ON i.id = s.id" +
+		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT s.id FROM {schema}.states s" +
 			" WHERE " + where("s.id", "s.lane = l.lane") + " ORDER BY s.id DESC LIMIT {limit}) n WHERE " + lanes + " ORDER BY n.id DESC LIMIT {limit}"
 	case len(l.lanes) == 0:
-		newest = "SELECT i.id FROM {schema}.intents i JOIN {schema}.states s ON s.id = i.id WHERE " + where("i.id", "true") + " ORDER BY i.id DESC LIMIT {limit}"
+		newest = "SELECT i.id FROM {schema}.intents i WHERE " + where("i.id", "true") + " ORDER BY i.id DESC LIMIT {limit}"
 	default:
-		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT i.id FROM {schema}.intents i JOIN {schema}.states s ON s.id = i.id" +
+		newest = "SELECT n.id FROM {schema}.lanes l CROSS JOIN LATERAL (SELECT i.id FROM {schema}.intents i" +
 			" WHERE " + where("i.id", "i.lane = l.lane") + " ORDER BY i.id DESC LIMIT {limit}) n WHERE " + lanes + " ORDER BY n.id DESC LIMIT {limit}"
 	}
-	l.params.int(l.limit)
-	sql := strings.NewReplacer("{limit}", l.param(kindInt), "{schema}", schema).Replace(
+	// The limit is no parameter: the planner would guess it, and expect thousands of rows.
+	sql := strings.NewReplacer("{limit}", strconv.FormatInt(l.limit, 10), "{schema}", schema).Replace(
 		"SELECT " + columns + " FROM (" + newest + ") f JOIN " + sources + " ON i.id = f.id ORDER BY i.id DESC")
 	return statement{sql: sql, params: l.params.values, oids: l.oids}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -238,9 +239,8 @@ func (db *DB) FindRuns(ctx context.Context, q pawl.RunQuery) ([]*pawl.Run, error
 	if l.limit <= 0 {
 		l.limit = defaultLimit
 	}
-	l.params.int(min(l.limit, maxLimit))
 	sql := "SELECT " + runColumns + " FROM {schema}.runs u WHERE " + strings.Join(where, " AND ") +
-		" ORDER BY u.begun DESC, u.id DESC LIMIT " + l.param(kindInt)
+		" ORDER BY u.begun DESC, u.id DESC LIMIT " + strconv.FormatInt(min(l.limit, maxLimit), 10)
 	rows, err := db.queryRuns(ctx, statement{sql: strings.ReplaceAll(sql, "{schema}", db.opts.Schema), params: l.params.values, oids: l.oids})
 	if err != nil {
 		return nil, err
