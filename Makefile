@@ -7,13 +7,14 @@ BENCHTIME ?= 1s
 BENCH ?= .
 SEEDS ?= 1 2 3
 SCHEDULES ?= 10000
+LIST_ROWS ?= 1000000
 FILE_SCHEDULES ?= 500
 
 # The linter is pinned here and nowhere else; it is no dependency of the module.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo drill test race lint bench bench-gateway conformance microbench fuzz model mutants simulate nightly postgres
+.PHONY: help demo drill test race lint bench bench-gateway conformance microbench lists fuzz model mutants simulate nightly postgres
 
 help: ## This list
 	@echo 'usage: make TARGET [NAME=VALUE]'
@@ -57,6 +58,9 @@ lint: ## Format, vet (for Windows and macOS too), static analysis, and go.mod as
 microbench: postgres ## Run Go benchmarks (BENCH=pattern, BENCHTIME=1s), each beside its "bare" sibling as a ratio
 	@go test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem ./... | awk "$$RATIOS"
 
+lists: postgres ## Time a page of every list on each store, with LIST_ROWS operations on record; over 20 ms fails
+	PAWL_LIST_ROWS=$(LIST_ROWS) go test -p 1 -count=1 -timeout=60m -v -run='^TestLists$$' ./sqlite ./postgres
+
 fuzz: ## Run every fuzz target for FUZZTIME (a time, or a count such as 5000x)
 	@listed=$$(go test -list='^Fuzz' ./...) || { echo "$$listed" >&2; exit 1; }; \
 	echo "$$listed" | awk '/^Fuzz/ { name[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 }' | \
@@ -84,10 +88,11 @@ simulate: ## Play seeded schedules of calls, faults and crashes in fake time: SC
 	go test -count=1 -timeout=60m -run '^TestSimulation$$' . -simulation.seeds $(SCHEDULES)
 	go test -count=1 -timeout=60m -run '^TestSimulationOnSQLite$$' . -simulation.seeds $(FILE_SCHEDULES)
 
-nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules in memory and 3,000 on files, 20 seeds of the drill, 5 minutes of each fuzz target
+nightly: postgres ## Race detector with 5,000 runs of each property, 20,000 simulated schedules in memory and 3,000 on files, every list at a million rows, 20 seeds of the drill, 5 minutes of each fuzz target
 	RAPID_CHECKS=5000 go test -race -p 1 -count=1 -timeout=120m ./...
 	PAWL_EVERY_POINT=1 go test -count=1 -timeout=60m ./internal/crash
 	PAWL_CLOCKS=1 go test -count=1 -timeout=30m -run '^TestClocksApart$$' ./internal/workers
+	$(MAKE) lists
 	$(MAKE) simulate SCHEDULES=20000 FILE_SCHEDULES=3000
 	@if test -n "$$PAWL_CORPORA"; then $(MAKE) drill SEEDS='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'; else \
 		echo 'PAWL_CORPORA is not set: the drill is skipped'; fi

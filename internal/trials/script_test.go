@@ -118,7 +118,7 @@ func TestTrials(t *testing.T) {
 				}
 			}
 		})
-		if s.turnsOnStore() {
+		if twoStores && s.turnsOnStore() {
 			t.Run(name+" on PostgreSQL", func(t *testing.T) {
 				t.Parallel()
 				s.play(t, pgtest.Database(t))
