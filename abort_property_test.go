@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,9 +98,9 @@ func (s *story) play(t *testing.T) string {
 		ex.Start()
 		return ex
 	}
-	writes := 0
+	var writes atomic.Int64
 	fail := func() error {
-		if writes++; writes == s.fails {
+		if writes.Add(1) == int64(s.fails) {
 			return pawl.ErrBusy
 		}
 		return nil
