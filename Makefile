@@ -26,12 +26,13 @@ help: ## This list
 demo: ## Lose answers and kill workers, and watch each effect happen once
 	go run ./cmd/pawl demo
 
-drill: ## Play tau-bench's retail tasks through the daemon, faults of each mode (SEEDS="1 2 3"); PAWL_CORPORA says where they are
+drill: ## Play tau-bench's retail tasks through the daemon, faults of each mode (SEEDS="1 2 3", STORE=postgres://… for four daemons there, too); PAWL_CORPORA says where they are
 	@test -n "$$PAWL_CORPORA" || { echo 'PAWL_CORPORA is not set: it names the folder with tau-bench-v1/retail' >&2; exit 1; }
 	@binary=$$(mktemp) && trap 'rm -f "$$binary"' EXIT && go build -o "$$binary" ./cmd/pawl && \
 	"$$binary" drill retail --data "$$PAWL_CORPORA" --faults none && \
 	"$$binary" drill retail --data "$$PAWL_CORPORA" --faults lost && \
-	for seed in $(SEEDS); do "$$binary" drill retail --data "$$PAWL_CORPORA" --faults mix --seed $$seed || exit 1; done
+	for seed in $(SEEDS); do "$$binary" drill retail --data "$$PAWL_CORPORA" --faults mix --seed $$seed || exit 1; done && \
+	if test -n "$(STORE)"; then "$$binary" drill retail --data "$$PAWL_CORPORA" --faults mix --store "$(STORE)" --daemons 4 --kill-every 1s; fi
 
 # Packages are tested one after the other: many wait for real time-outs of processes that
 # they start, and side by side on few cores they take each other's time.

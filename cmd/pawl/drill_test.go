@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/pgtest"
 	"github.com/pawl-dev/pawl/sandbox/drill"
 	"github.com/pawl-dev/pawl/sandbox/retail"
 )
@@ -37,6 +38,11 @@ func TestDrillRetail(t *testing.T) {
 		{"mix", []string{"--faults", "mix", "--tasks", "30", "--seed", "2"}, func(t *testing.T, r *drill.Report) {
 			if r.Kills == 0 || r.Total.Unknown == 0 || r.Total.Calls <= r.Total.Operations {
 				t.Errorf("got %d kills and %+v, want daemons killed, doubt, and calls made again", r.Kills, r.Total)
+			}
+		}},
+		{"mix, four daemons on PostgreSQL", []string{"--faults", "mix", "--tasks", "16", "--seed", "3", "--daemons", "4", "--kill-every", "1s", "--store", pgtest.Database(t)}, func(t *testing.T, r *drill.Report) {
+			if r.Daemons != 4 || r.Kills < 3 {
+				t.Errorf("got %d daemons and %d kills, want 4, and one killed every second", r.Daemons, r.Kills)
 			}
 		}},
 		{"mix, two daemons", []string{"--faults", "mix", "--tasks", "12", "--daemons", "2", "--kill-every", "2s"}, func(t *testing.T, r *drill.Report) {
