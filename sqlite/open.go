@@ -263,10 +263,12 @@ func (db *DB) configure(c *sqlite3.Conn) error {
 	if err := db.insist(func() error { return c.Exec(`PRAGMA journal_mode = WAL`) }); err != nil {
 		return err
 	}
-	// fullfsync concerns macOS alone, where a plain sync leaves data in the drive.
+	// fullfsync concerns macOS alone, where a plain sync leaves data in the drive. A commit
+	// after the split of a page goes through the whole cache, so that a large one costs more
+	// than the reads it saves.
 	for _, p := range []string{
 		`synchronous = ` + db.opts.synchronous, `fullfsync = ON`, `checkpoint_fullfsync = ON`,
-		`cache_size = -32768`, fmt.Sprintf(`journal_size_limit = %d`, db.opts.WALSize),
+		`cache_size = -8192`, fmt.Sprintf(`journal_size_limit = %d`, db.opts.WALSize),
 	} {
 		if err := c.Exec(`PRAGMA ` + p); err != nil {
 			return fmt.Errorf("pragma %s: %w", p, err)
