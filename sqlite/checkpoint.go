@@ -54,6 +54,11 @@ func (db *DB) makeCheckpoint(c *sqlite3.Conn, mode sqlite3.CheckpointMode) bool 
 	return err == nil
 }
 
+// checkpointDue reports whether checkpoint has something to do.
+func (w *writer) checkpointDue() bool {
+	return w.pages >= w.threshold || w.db.checkpointer.copied.Load()
+}
+
 // checkpoint is the writer's part, after each batch.
 func (w *writer) checkpoint() {
 	switch {

@@ -138,6 +138,7 @@ func (db *DB) Close() error {
 		close(db.stop)
 		db.queue.close()
 		<-db.writer.stopped
+		db.writer.pen.Lock() // for good
 		db.gate.fill()
 		var errs []error
 		for _, r := range db.idle {

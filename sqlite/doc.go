@@ -8,10 +8,10 @@
 //	WAL              grown once, written and synced once by every commit
 //	checkpointer     moves the WAL into the file meanwhile
 //
-// One goroutine per DB writes. It takes every write that waits, applies each by
-// conditional statements in one transaction, and releases the callers when the commit is
-// on stable storage; a write whose own condition fails is told so and leaves the others
-// alone. Any number of processes may share one file: each has its writer, and SQLite's
+// One goroutine at a time writes: the writer's own, or a caller's who is alone. It takes
+// every write that waits, applies each by conditional statements in one transaction, and
+// releases the callers when the commit is on stable storage; a write whose own condition
+// fails is told so and leaves the others alone. Any number of processes may share one file: each has its writer, and SQLite's
 // lock decides between them.
 //
 // # Failing

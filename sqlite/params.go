@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"unsafe"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -25,10 +26,13 @@ func (p *params) next() int { p.n++; return p.n }
 
 func (p *params) int(v int64)   { p.keep(p.s.BindInt64(p.next(), v)) }
 func (p *params) text(v string) { p.keep(p.s.BindText(p.next(), v)) }
-func (p *params) raw(v []byte)  { p.keep(p.s.BindRawText(p.next(), v)) }
 func (p *params) blob(v []byte) { p.keep(p.s.BindBlob(p.next(), v)) }
 func (p *params) null()         { p.keep(p.s.BindNull(p.next())) }
 func (p *params) bool(v bool)   { p.keep(p.s.BindBool(p.next(), v)) }
+
+// raw binds text without the copy that BindRawText makes first; the driver copies it into
+// its own memory.
+func (p *params) raw(v []byte) { p.text(unsafe.String(unsafe.SliceData(v), len(v))) }
 
 // time binds NULL for the zero time.
 func (p *params) time(us int64) {

@@ -54,20 +54,24 @@ type queue struct {
 
 func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }
 
-func (q *queue) push(w write) error {
+// push adds a write. Where it is the only one, and take succeeds, its caller has to see to it
+// itself; otherwise the writer's goroutine does.
+func (q *queue) push(w write, take func() bool) (taken bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return errClosed
+		return false, errClosed
 	}
 	if len(q.waiting) == maxQueue {
-		return fmt.Errorf("sqlite: %d writes are waiting: %w", maxQueue, pawl.ErrBusy)
+		return false, fmt.Errorf("sqlite: %d writes are waiting: %w", maxQueue, pawl.ErrBusy)
 	}
 	q.waiting = append(q.waiting, w)
 	if len(q.waiting) == 1 {
-		q.wake()
+		if taken = take(); !taken {
+			q.wake()
+		}
 	}
-	return nil
+	return taken, nil
 }
 
 func (q *queue) wake() {
@@ -124,6 +128,12 @@ func (q *queue) drop(n int) {
 	}
 }
 
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0
+}
+
 // wanted reports whether anybody still waits.
 func (q *queue) wanted() bool {
 	q.mu.Lock()
@@ -156,8 +166,12 @@ func (db *DB) submit(ctx context.Context, w write) error {
 	h := w.head()
 	h.done = make(chan struct{})
 	h.queued = time.Now()
-	if err := db.queue.push(w); err != nil {
+	alone, err := db.queue.push(w, db.writer.takePen)
+	if err != nil {
 		return err
+	}
+	if alone {
+		db.writer.turnAlone()
 	}
 	select {
 	case <-h.done:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -21,9 +22,12 @@ const (
 
 // writer owns the only connection that writes. One goroutine takes all writes that wait,
 // applies them in one transaction, makes it durable and then releases the waiters, while
-// the next ones gather.
+// the next ones gather. A caller who finds nobody writing and nothing waiting does so itself:
+// alone, it would wait for the goroutine to wake and then for its own.
 type writer struct {
-	db   *DB
+	db *DB
+	// pen is held by whoever writes; it guards the fields below.
+	pen  sync.Mutex
 	conn *sqlite3.Conn
 	wal  *walFile // nil without synchronous=FULL
 	stmt statements
@@ -44,6 +48,9 @@ type writer struct {
 
 	deadline time.Time // of the present wait for the lock
 	begun    bool      // that wait is for writes that have begun
+	hasty    bool      // there is no such wait
+	alone    [1]write  // the batch of a caller who writes itself
+	wrote    int       // writes in the last batch
 	stopped  chan struct{}
 }
 
@@ -143,18 +150,53 @@ func (w *writer) run() {
 		if w.db.closing() {
 			return
 		}
-		batch = w.turn(batch[:0])
-		clear(batch)
+		w.pen.Lock()
+		if !w.db.queue.empty() {
+			batch = w.turn(batch[:0])
+			clear(batch)
+		}
+		w.checkpoint()
+		w.pen.Unlock()
 	}
 }
 
-// turn writes one batch. Writes are begun only when the database is locked, so that
-// until then their callers may leave.
+// takePen gives the right to write to a caller whose write is the only one, unless writes
+// came together just now: more will, and are better written together.
+func (w *writer) takePen() bool {
+	if !w.pen.TryLock() {
+		return false
+	}
+	if w.wrote > 1 {
+		w.pen.Unlock()
+		return false
+	}
+	return true
+}
+
+// turnAlone is turn for the caller who has taken the pen. It leaves the write in the queue
+// where another process has the database locked, and wakes the writer's goroutine for that
+// and for what else there is to do.
+func (w *writer) turnAlone() {
+	w.hasty = true
+	w.turn(w.alone[:0])
+	w.hasty = false
+	clear(w.alone[:])
+	if !w.db.queue.empty() || w.checkpointDue() {
+		w.db.queue.wake()
+	}
+	w.pen.Unlock()
+}
+
+// turn writes one batch, up to the room it is given. Writes are begun only when the database
+// is locked, so that until then their callers may leave.
 func (w *writer) turn(batch []write) []write {
 	started := time.Now()
 	err := w.db.failure()
 	if err == nil {
 		err = w.lock()
+	}
+	if w.hasty && errors.Is(err, sqlite3.BUSY) {
+		return batch
 	}
 	if err != nil {
 		w.db.queue.expire(started, w.refuse(err))
@@ -163,7 +205,8 @@ func (w *writer) turn(batch []write) []write {
 		}
 		return batch
 	}
-	batch = w.db.queue.begin(batch, maxBatch, maxBatchBytes)
+	batch = w.db.queue.begin(batch, cap(batch), maxBatchBytes)
+	w.wrote = len(batch)
 	if len(batch) == 0 {
 		if err := w.stmt.rollback.Exec(); err != nil {
 			w.db.fail(err)
@@ -171,7 +214,6 @@ func (w *writer) turn(batch []write) []write {
 		return batch
 	}
 	w.settle(batch, w.transact(batch))
-	w.checkpoint()
 	return batch
 }
 
@@ -182,7 +224,7 @@ func (w *writer) lock() error {
 
 // waitForLock is the busy handler: it waits while the time lasts and anybody wants it.
 func (w *writer) waitForLock(_ context.Context, count int) bool {
-	if time.Now().After(w.deadline) || !w.begun && !w.db.queue.wanted() {
+	if w.hasty || time.Now().After(w.deadline) || !w.begun && !w.db.queue.wanted() {
 		return false
 	}
 	pause := time.NewTimer(min(time.Duration(count+1)*time.Millisecond, 10*time.Millisecond))
