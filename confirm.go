@@ -136,12 +136,10 @@ func (t *turn) prepare(in *Intent, a *Approval) (*flight, *Standing, *Envelope, 
 		return nil, nil, t.refuse(ReasonInvalidArguments, err.Error()), nil
 	}
 	var standing *Standing
-	if !t.within(func() *flight {
+	if !t.within(func(ctx context.Context) *flight {
 		defer t.e.dismiss()
-		ctx, cancel := context.WithDeadline(t.ctx, t.end)
-		defer cancel()
 		if standing, err = t.e.store.Begin(ctx, op, first.raw); err == nil && standing == nil {
-			t.e.tell(t.ctx, op, &Transition{State: op.State, Entry: first.entry})
+			t.e.tell(t.ctx, op, &first.entry, nil)
 		}
 		return nil
 	}) {
@@ -220,7 +218,7 @@ func (t *turn) sendApproved(op *Operation) (*Envelope, error) {
 	}
 	var f *flight
 	var err error
-	if !t.within(func() *flight {
+	if !t.within(func(context.Context) *flight {
 		var fresh *Operation
 		if fresh, err = t.e.firstPermit(t.ctx, op, t.tool); err != nil {
 			t.e.dismiss()

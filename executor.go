@@ -275,15 +275,16 @@ func (e *Executor) do(ctx context.Context, call *Call, hand chan *Permit) (Envel
 		}
 		return e.refuse(ctx, call, refusal(ce.Reason, t.Contract.Tool, ce.Error())), &turn{}, nil
 	}
+	gone := ctx.Done()
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(e.opts.Turn)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		defer cancel()
+		own := newUntil(ctx, deadline)
+		defer own.stop()
+		ctx = own
 	}
 	turn := &turn{
-		e: e, ctx: ctx, call: call, named: named, tool: t, id: id, effect: effectText(&t.Contract, id), hand: hand,
+		e: e, ctx: ctx, gone: gone, call: call, named: named, tool: t, id: id, effect: effectText(&t.Contract, id), hand: hand,
 		deadline: deadline, end: deadline.Add(-e.opts.Reserve),
 	}
 	var env *Envelope
@@ -337,7 +338,7 @@ func (e *Executor) Status(ctx context.Context, tenant, actor string, id ID) (Env
 // decide again.
 func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operation, error) {
 	for range 16 {
-		tr, c, err := change(op, ev)
+		tr, c, next, err := change(op, ev)
 		if err != nil {
 			return op, err
 		}
@@ -358,40 +359,41 @@ func (e *Executor) apply(ctx context.Context, op *Operation, ev *Event) (*Operat
 		if err != nil {
 			return op, err
 		}
-		next := &Operation{Intent: op.Intent, State: *c.State}
-		e.tell(ctx, next, tr)
+		e.tell(ctx, next, &tr.Entry, tr.Alarms)
 		return next, nil
 	}
 	return op, fmt.Errorf("operation %s: %w", op.ID, ErrStale)
 }
 
-// change is what an event makes of an operation, as a store takes it.
-func change(op *Operation, ev *Event) (*Transition, *Change, error) {
+// change is what an event makes of an operation: how a store takes it, and the operation
+// as it is afterwards.
+func change(op *Operation, ev *Event) (*Transition, *Change, *Operation, error) {
 	tr, err := Step(op, ev)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	entry, err := EncodeEntry(&tr.Entry)
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode history: %w", err)
+		return nil, nil, nil, fmt.Errorf("encode history: %w", err)
 	}
-	state := tr.State
-	state.Chain = ChainHash(op.Chain, entry)
-	return tr, &Change{ID: op.ID, Version: op.Version, Token: op.Token, State: &state, Held: state.held(), Entry: entry}, nil
+	next := &Operation{Intent: op.Intent, State: tr.State}
+	next.Chain = ChainHash(op.Chain, entry)
+	c := &Change{ID: op.ID, Version: op.Version, Token: op.Token, State: &next.State, Held: next.held(), Entry: entry}
+	return tr, c, next, nil
 }
 
-func (e *Executor) tell(ctx context.Context, op *Operation, tr *Transition) {
+func (e *Executor) tell(ctx context.Context, op *Operation, entry *Entry, alarms []Alarm) {
 	e.observe(func(o *Observer) {
 		if o.Changed != nil {
-			o.Changed(ctx, op, &tr.Entry)
+			o.Changed(ctx, op, entry)
 		}
-		for _, a := range tr.Alarms {
+		for _, a := range alarms {
 			if o.Alarm != nil {
 				o.Alarm(ctx, op, a)
 			}
 		}
 	})
-	for _, a := range tr.Alarms {
+	for _, a := range alarms {
 		e.opts.Log.LogAttrs(ctx, slog.LevelError, "alarm", slog.String("alarm", string(a)), about(&op.Intent))
 	}
 }

@@ -17,7 +17,8 @@ type flight struct {
 	id   ID
 	tool *Tool
 	ctx  context.Context // values of the call that began it, never its end
-	gone <-chan struct{} // closed when that caller has gone; nil for the sweeper
+	// caller ends when that call is over or its caller has gone; nil for the sweeper.
+	caller context.Context
 	// end is when the call's turn has to report; zero for the sweeper.
 	end time.Time
 	// deadline is the absolute end of the turn, for providers that take one.
@@ -241,9 +242,9 @@ func (f *flight) fly() { f.drive(f.e.dismiss) }
 
 // drive works on the operation and calls over at the end.
 func (f *flight) drive(over func()) {
-	ctx, giveUp := context.WithCancel(valued{f.e.base, f.ctx})
+	ctx := newUntil(valued{f.e.base, f.ctx}, time.Time{})
 	land := func() {
-		giveUp() // closes what is still out; its evidence is drained
+		ctx.stop() // closes what is still out; its evidence is drained
 		f.drain()
 		f.land()
 		f.show()

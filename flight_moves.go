@@ -30,7 +30,7 @@ func (f *flight) send(ctx context.Context) bool {
 		wait = time.Until(f.end)
 	}
 	f.waitFor = time.Now().Add(wait)
-	attempt, cancel := context.WithTimeout(ctx, wait+c.Linger)
+	attempt := newUntil(ctx, f.waitFor.Add(c.Linger))
 	s := &Sending{Operation: f.asStored(op), Attempt: op.mayHaveReached(n) + 1, Permit: permit.Permit, Deadline: f.deadline}
 	if s.Deadline.IsZero() || permit.Kind == AttemptResend && time.Until(s.Deadline) < wait {
 		s.Deadline = f.waitFor
@@ -41,7 +41,7 @@ func (f *flight) send(ctx context.Context) bool {
 	}
 	f.outs = append(f.outs, out{attempt: n, until: f.waitFor.Add(c.Linger + giveUpGrace)})
 	f.sending = func() answer {
-		defer cancel()
+		defer attempt.stop()
 		if handed != nil {
 			return answer{attempt: n, evidence: f.byCaller(attempt, s, handed)}
 		}
@@ -136,12 +136,7 @@ func (f *flight) mayRetry(op *Operation) bool {
 	if f.end.IsZero() || f.hand != nil || f.retries >= maxRetries || op.Reason == ReasonGivenBack || op.Reason == ReasonSnapshot || len(f.outs) > 0 || f.stopped() {
 		return false
 	}
-	select {
-	case <-f.gone:
-		return false
-	default:
-	}
-	return len(op.Attempts) < op.Contract.MaxAttempts && time.Until(f.end) > f.retryPause(op)+op.Contract.MinTime
+	return f.caller.Err() == nil && len(op.Attempts) < op.Contract.MaxAttempts && time.Until(f.end) > f.retryPause(op)+op.Contract.MinTime
 }
 
 // retryPause grows with the operation's attempts and honours a provider's wish.
@@ -160,7 +155,7 @@ func (f *flight) retry(ctx context.Context, op *Operation) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-f.gone:
+	case <-f.caller.Done():
 		return false
 	case <-f.e.stopping:
 		return false

@@ -67,7 +67,7 @@ func Recover(ctx context.Context, store Store, r *Restore) (int, error) {
 			if op.Contract == nil || !r.presumes(op.Updated) {
 				continue // a row that failed its check is a person's already
 			}
-			_, c, err := change(op, &Event{Kind: EventRestore, At: r.At, By: "person " + r.By, Token: op.Token, NewToken: newToken(), Restore: r})
+			_, c, _, err := change(op, &Event{Kind: EventRestore, At: r.At, By: "person " + r.By, Token: op.Token, NewToken: newToken(), Restore: r})
 			if err == nil {
 				err = store.Apply(ctx, c)
 			}

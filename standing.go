@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
@@ -184,7 +185,7 @@ func (t *turn) adopt(op *Operation) (*flight, time.Duration) {
 	token := newToken()
 	var f *flight
 	var err error
-	if !t.within(func() *flight {
+	if !t.within(func(context.Context) *flight {
 		var fresh *Operation
 		if fresh, err = t.e.apply(t.ctx, op, &Event{
 			Kind: EventTakeover, At: now, By: "worker " + t.e.opts.Worker, Token: op.Token, NewToken: token, Lease: now.Add(t.e.opts.Lease),
@@ -230,7 +231,7 @@ func (t *turn) reopen(op *Operation) (*Envelope, error) {
 	t.about = &op.Intent
 	var f *flight
 	var err error
-	if !t.within(func() *flight {
+	if !t.within(func(context.Context) *flight {
 		var fresh *Operation
 		if fresh, err = t.reopened(op); err != nil {
 			t.e.dismiss()

@@ -11,6 +11,7 @@ import (
 type turn struct {
 	e        *Executor
 	ctx      context.Context // ends at the deadline
+	gone     <-chan struct{} // closed when the caller has gone; nil where it cannot
 	call     *Call
 	named    string // the tool that the caller named; its port may have chosen another
 	tool     *Tool
@@ -163,9 +164,7 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 	}
 	var f *flight
 	var standing *Standing
-	if !t.within(func() *flight {
-		ctx, cancel := context.WithDeadline(t.ctx, t.end)
-		defer cancel()
+	if !t.within(func(ctx context.Context) *flight {
 		if !holds(durableFirst) {
 			f = t.launch(op)
 			go f.fly()
@@ -176,7 +175,7 @@ func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 			t.e.dismiss()
 			return nil
 		}
-		t.e.tell(t.ctx, op, &Transition{State: op.State, Entry: first.entry})
+		t.e.tell(t.ctx, op, &first.entry, nil)
 		f = t.launch(op)
 		return f
 	}) {
@@ -195,12 +194,15 @@ var errStoreSlow = errors.New("the store did not answer before the turn was over
 // to an end inside the turn. A write that has begun cannot be withdrawn: it goes on, as part
 // of the executor's work, and nothing that it sets may be read then. A permit that it gives
 // too late is given back. A flight that the write begins is driven by the same goroutine, and
-// the caller goes on as soon as there is something to see: an answer that is prompt.
-func (t *turn) within(write func() *flight) bool {
+// the caller goes on as soon as there is something to see: an answer that is prompt. The
+// context that a write may be given ends when the turn has to report or the caller has gone.
+func (t *turn) within(write func(context.Context) *flight) bool {
+	ctx, withdraw := context.WithCancel(context.WithoutCancel(t.ctx))
+	defer withdraw()
 	done := make(chan struct{})
 	t.e.work.Add(1)
 	go func() {
-		f := write()
+		f := write(ctx)
 		if f == nil || !f.permit || f.op.Contract.Snapshot {
 			close(done)
 		} else {
@@ -211,6 +213,15 @@ func (t *turn) within(write func() *flight) bool {
 			f.fly()
 		}
 	}()
+	end := time.NewTimer(time.Until(t.end))
+	defer end.Stop()
+	select {
+	case <-done:
+		return true
+	case <-end.C:
+	case <-t.gone:
+	}
+	withdraw()
 	select {
 	case <-done:
 		return true
@@ -271,7 +282,7 @@ func (t *turn) launch(op *Operation) *flight {
 
 func (t *turn) flight(op *Operation) *flight {
 	f := &flight{
-		e: t.e, id: op.ID, tool: t.tool, ctx: context.WithoutCancel(t.ctx), gone: t.ctx.Done(),
+		e: t.e, id: op.ID, tool: t.tool, ctx: context.WithoutCancel(t.ctx), caller: t.ctx,
 		end: t.end, deadline: t.deadline, token: op.Token, op: op, hand: t.hand,
 	}
 	if t.undoes != (ID{}) {
@@ -422,8 +433,8 @@ func (t *turn) read() (*Envelope, error) {
 	}
 	defer t.e.dismiss()
 	c := &t.tool.Contract
-	ctx, cancel := context.WithDeadline(t.ctx, earlier(t.end, time.Now().Add(c.Timeout)))
-	defer cancel()
+	ctx := newUntil(t.ctx, earlier(t.end, time.Now().Add(c.Timeout)))
+	defer ctx.stop()
 	in := &Intent{Tool: c.Tool, Tenant: t.call.Tenant, Actor: t.call.Actor, Args: t.id.Canonical, Contract: c}
 	out, err := safePrepare(t.tool.Port, t.invocation(in))
 	if err != nil {
