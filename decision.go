@@ -150,7 +150,7 @@ func (d *Decision) Fault() (field, what string) {
 		return "ref", "belongs to an effect that happened"
 	case d.Choice != ChoiceHappened && d.Result != nil:
 		return "result", "belongs to an effect that happened"
-	case d.Result != nil && !json.Valid(d.Result):
+	case d.Result != nil && !validJSON(d.Result):
 		return "result", "want JSON"
 	case d.Choice != ChoiceDidNotHappen && d.Waiver != "":
 		return "waiver", "belongs to an effect that did not happen"

@@ -43,7 +43,9 @@ func AppendIntent(dst []byte, in *Intent) ([]byte, error) {
 	w.text("contract_hash", in.ContractHash)
 	w.time("deadline", in.Deadline)
 	w.time("created", in.Created)
-	w.rest(reflect.ValueOf(in).Elem(), restOfIntent)
+	if in.ParentRun != "" || in.Gen != 0 || in.Attributes != nil || in.Trace != "" || in.Planned || in.Undoes != (ID{}) {
+		w.rest(reflect.ValueOf(in).Elem(), restOfIntent)
+	}
 	w.close()
 	return w.b, w.err
 }
@@ -57,14 +59,14 @@ func DecodeIntent(raw []byte, in *Intent) error {
 	return err
 }
 
-// AppendState appends the JSON of a state, which json.Unmarshal reads. Raw JSON is checked.
+// AppendState appends the JSON of a state, which json.Unmarshal reads, without Token, Lease
+// and Due, which claims and renewals write alone. Raw JSON is checked.
 func AppendState(dst []byte, s *State) ([]byte, error) {
 	w := jsonWriter{b: dst}
 	w.open()
 	w.text("status", string(s.Status))
 	w.optional("reason", string(s.Reason))
 	w.int("version", s.Version)
-	w.int("token", s.Token)
 	w.time("updated", s.Updated)
 	if len(s.Attempts) > 0 {
 		w.name("attempts")
@@ -78,7 +80,10 @@ func AppendState(dst []byte, s *State) ([]byte, error) {
 	w.optional("ref", s.Ref)
 	w.optional("settled_by", string(s.SettledBy))
 	w.bytes("chain", s.Chain)
-	w.rest(reflect.ValueOf(s).Elem(), restOfState)
+	if s.Probes != (Probes{}) || s.Before != nil || !s.Review.IsZero() || s.ReviewReason != "" || s.Approval != nil || s.Order != "" ||
+		!s.Quiet.IsZero() || !s.Aborted.IsZero() || s.UndoneBy != (ID{}) {
+		w.rest(reflect.ValueOf(s).Elem(), restOfState)
+	}
 	w.close()
 	return w.b, w.err
 }
@@ -99,16 +104,19 @@ func AppendEntry(dst []byte, e *Entry) ([]byte, error) {
 		w.name("evidence")
 		w.evidence(e.Evidence)
 	}
-	w.rest(reflect.ValueOf(e).Elem(), restOfEntry)
+	if e.Probe != nil || e.Fence != nil || e.Decision != nil || e.Note != "" {
+		w.rest(reflect.ValueOf(e).Elem(), restOfEntry)
+	}
 	w.close()
 	return w.b, w.err
 }
 
-// What the writers above leave to encoding/json: what most operations have not.
+// What the writers above leave to encoding/json: what most operations have not. Looking for
+// it by reflection costs as much as all the rest, hence the conditions above.
 var (
 	restOfIntent = restOf[Intent]("id", "tenant", "actor", "tool", "run", "step", "scope", "key", "secret_id", "canonical",
 		"identity", "args", "request", "effect", "contract_hash", "deadline", "created")
-	restOfState = restOf[State]("status", "reason", "version", "token", "updated", "attempts", "result", "ref", "settled_by", "chain")
+	restOfState = restOf[State]("status", "reason", "version", "token", "lease", "due", "updated", "attempts", "result", "ref", "settled_by", "chain")
 	restOfEntry = restOf[Entry]("seq", "at", "event", "by", "from", "to", "reason", "attempt", "evidence")
 )
 
@@ -223,7 +231,7 @@ func (w *jsonWriter) raw(name string, v json.RawMessage) {
 	switch {
 	case v == nil:
 		w.b = append(w.b, "null"...)
-	case json.Valid(v):
+	case validJSON(v):
 		w.b = append(w.b, v...)
 	default:
 		w.fail(fmt.Errorf("%s is not JSON", name))

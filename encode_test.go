@@ -92,6 +92,7 @@ func TestEncoding(t *testing.T) {
 			in.Request = append([]byte{byte(seed)}, in.Request...)
 		}
 		scramble(reflect.ValueOf(&s).Elem(), dice)
+		s.Token, s.Lease, s.Due = 0, time.Time{}, time.Time{}
 		scramble(reflect.ValueOf(&e).Elem(), dice)
 		for _, c := range []struct {
 			v, got, want any
@@ -119,6 +120,29 @@ func TestEncoding(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEncodingOfRest sets one field alone of those that are seldom set.
+func TestEncodingOfRest(t *testing.T) {
+	t.Parallel()
+	holds := func(v any, rest []restField, encode func() ([]byte, error)) {
+		for _, f := range rest {
+			field := reflect.ValueOf(v).Elem().Field(f.index)
+			for dice := rand.New(rand.NewPCG(1, 1)); field.IsZero(); {
+				scramble(field, dice)
+			}
+			if raw, err := encode(); err != nil || !bytes.Contains(raw, []byte(`"`+f.name+`":`)) {
+				t.Errorf("%T with %s alone: got %s, %v", v, f.name, raw, err)
+			}
+			field.SetZero()
+		}
+	}
+	var in Intent
+	holds(&in, restOfIntent, func() ([]byte, error) { return AppendIntent(nil, &in) })
+	var s State
+	holds(&s, restOfState, func() ([]byte, error) { return AppendState(nil, &s) })
+	var e Entry
+	holds(&e, restOfEntry, func() ([]byte, error) { return AppendEntry(nil, &e) })
 }
 
 // TestEncodingOfQuestions decodes what is seldom in an entry.

@@ -8,7 +8,16 @@ import (
 )
 
 // EncodeEntry gives the bytes of an entry that stores keep and the chain covers.
-func EncodeEntry(e *Entry) ([]byte, error) { return AppendEntry(make([]byte, 0, 512), e) }
+func EncodeEntry(e *Entry) ([]byte, error) { return AppendEntry(make([]byte, 0, e.size()), e) }
+
+// size is about what an entry has in bytes, for most.
+func (e *Entry) size() int {
+	n := 192
+	if e.Evidence != nil {
+		n += 256 + 2*len(e.Evidence.Body) + len(e.Evidence.Result)
+	}
+	return n
+}
 
 // ChainHash links an entry to the one before it: SHA-256(previous hash, entry bytes).
 // The first entry's previous hash is empty.

@@ -439,7 +439,7 @@ func invalidUTF8(s string) int {
 }
 
 // scanNumber returns the end of the JSON number that begins at i, or -1 if none does.
-func scanNumber(s string, i int) int {
+func scanNumber[T string | []byte](s T, i int) int {
 	digits := func() bool {
 		start := i
 		for i < len(s) && '0' <= s[i] && s[i] <= '9' {

@@ -41,7 +41,7 @@ func (e *Evidence) tidy() {
 	if e.Class == "" {
 		e.Class = ClassAmbiguous
 	}
-	if e.Result != nil && !json.Valid(e.Result) {
+	if e.Result != nil && !validJSON(e.Result) {
 		e.Body, e.Result = e.Result, nil
 		if e.Class == ClassSucceeded {
 			e.Class = ClassResultLost
@@ -80,7 +80,7 @@ func safeProbe(ctx context.Context, p Port, op *Operation) (r ProbeResult) {
 		if v := recover(); v != nil {
 			r = ProbeResult{Outcome: Inconclusive, Error: fmt.Sprintf("panic: %T", v)}
 		}
-		if !json.Valid(r.Result) || len(r.Result) > MaxResult {
+		if !validJSON(r.Result) || len(r.Result) > MaxResult {
 			r.Result = nil
 		}
 		r.Body = r.Body[:min(len(r.Body), MaxBody)]
@@ -98,7 +98,7 @@ func safeFence(ctx context.Context, p Port, op *Operation) (r FenceResult) {
 		if v := recover(); v != nil {
 			r = FenceResult{Outcome: FenceInconclusive, Error: fmt.Sprintf("panic: %T", v)}
 		}
-		if !json.Valid(r.Result) || len(r.Result) > MaxResult {
+		if !validJSON(r.Result) || len(r.Result) > MaxResult {
 			r.Result = nil
 		}
 		r.Body = r.Body[:min(len(r.Body), MaxBody)]
@@ -125,7 +125,7 @@ func safeSnapshot(ctx context.Context, p Port, inv *Invocation) (before json.Raw
 	switch {
 	case err != nil:
 		return nil, err
-	case !json.Valid(before):
+	case !validJSON(before):
 		return nil, fmt.Errorf("the state before is no JSON")
 	case len(before) > MaxResult:
 		return nil, fmt.Errorf("the state before has %d bytes, at most %d are kept", len(before), MaxResult)

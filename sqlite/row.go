@@ -77,17 +77,26 @@ func newRow(op *pawl.Operation) (*row, error) {
 	if r.id == (pawl.ID{}) {
 		return nil, fmt.Errorf("operation has no id")
 	}
-	for name, s := range map[string]string{"tenant": r.tenant, "tool": r.tool, "run": r.run} {
+	for i, s := range [...]string{r.tenant, r.tool, r.run} {
 		if len(s) > maxName {
-			return nil, fmt.Errorf("%s has %d bytes, at most %d are kept", name, len(s), maxName)
+			return nil, fmt.Errorf("%s has %d bytes, at most %d are kept", [...]string{"tenant", "tool", "run"}[i], len(s), maxName)
 		}
 	}
 	var err error
-	if r.intent, err = document(pawl.AppendIntent(make([]byte, 0, 1024+len(op.Args)+2*len(op.Request)), &op.Intent)); err != nil {
+	if r.intent, err = document(pawl.AppendIntent(make([]byte, 0, sizeOf(&op.Intent)), &op.Intent)); err != nil {
 		return nil, fmt.Errorf("intent: %w", err)
 	}
 	r.intentSum = r.intentSeal()
 	return r, r.setState(&op.State, op.Status.Held())
+}
+
+// sizeOf is about what an intent has in bytes, for most.
+func sizeOf(in *pawl.Intent) int {
+	n := 576 + len(in.Args) + len(in.Identity) + len(in.Effect)
+	if !bytes.Equal(in.Request, in.Args) {
+		n += 2 * len(in.Request)
+	}
+	return n
 }
 
 // setState fills in the part of the row that a change writes.
@@ -95,9 +104,7 @@ func (r *row) setState(s *pawl.State, held pawl.ClaimsHeld) (err error) {
 	if len(s.Ref) > maxName {
 		return fmt.Errorf("ref has %d bytes, at most %d are kept", len(s.Ref), maxName)
 	}
-	kept := *s
-	kept.Token, kept.Lease, kept.Due = 0, time.Time{}, time.Time{} // claims and renewals write their columns alone
-	if r.state, err = document(pawl.AppendState(make([]byte, 0, 512+len(s.Result)), &kept)); err != nil {
+	if r.state, err = document(pawl.AppendState(make([]byte, 0, 448+len(s.Result)), s)); err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
 	r.status, r.version, r.open = string(s.Status), s.Version, s.Status.Open()
