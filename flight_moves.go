@@ -109,7 +109,7 @@ func (f *flight) deliver(a *answer) {
 	if !late {
 		return
 	}
-	op, err := f.e.store.Get(f.ctx, f.op.Tenant, f.id)
+	op, err := f.e.store.Get(f.ctx, f.current().Tenant, f.id)
 	if err == nil {
 		_, err = f.e.apply(f.ctx, op, &Event{
 			Kind: EventAnswer, At: f.e.now(f.ctx), By: "worker " + f.e.opts.Worker, Token: f.token, Lease: op.Lease, Attempt: a.attempt, Evidence: &a.evidence,
