@@ -250,7 +250,7 @@ func (e *Executor) undoOne(ctx context.Context, op *Operation, poll time.Duratio
 	}
 	switch {
 	case c == nil || c.Status == Succeeded:
-	case undoFailed(c) != "":
+	case e.undoFailed(c, now) != "":
 		return done, nil
 	case c.Status.Open() && !c.Review.IsZero():
 		return asked, nil // what began before it need not wait for a person
@@ -265,7 +265,7 @@ func (e *Executor) undoOne(ctx context.Context, op *Operation, poll time.Duratio
 		return done, err
 	case c == nil:
 		return undoLeft{poll, true}, nil
-	case c.Status == Succeeded || undoFailed(c) != "":
+	case c.Status == Succeeded || e.undoFailed(c, now) != "":
 		return done, nil
 	case c.Status.Open() && !c.Review.IsZero():
 		return asked, nil

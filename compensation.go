@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -128,18 +129,27 @@ func (e *undoError) Error() string { return e.why }
 // compensate has the compensation of an operation happen once: it begins it, or meets the
 // one that there is, and works on it until the turn ends. It returns the compensation as it
 // is then, nil where it could not begin yet. Where it is confirmed, the operation is
-// COMPENSATED. An *undoError says that there will be none.
+// COMPENSATED. An *undoError says that there will be none. One that is open goes on as it was
+// begun, also where it could not be begun so any more.
 func (e *Executor) compensate(ctx context.Context, op *Operation) (*Operation, error) {
 	began, err := e.compensation(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	if began == nil || began.Status != Succeeded && undoFailed(began) == "" {
-		if why := op.undoBarred(e.now(ctx)); why != "" && began == nil {
+	now := e.now(ctx)
+	if began == nil || began.Status != Succeeded && e.undoFailed(began, now) == "" {
+		open := began != nil && began.Status.Open()
+		if why := op.undoBarred(now); why != "" && !open {
 			return nil, &undoError{why}
 		}
-		if began, err = e.undo(ctx, op); began == nil || err != nil {
+		met, err := e.undo(ctx, op)
+		var cannot *undoError
+		switch {
+		case errors.As(err, &cannot) && open:
+		case err != nil || met == nil:
 			return nil, err
+		default:
+			began = met
 		}
 	}
 	if began.Status == Succeeded && op.Status == Succeeded {
@@ -221,7 +231,7 @@ func (e *Executor) undo(ctx context.Context, op *Operation) (*Operation, error) 
 	}
 	if env.ActionTaken == Refused && turn.told == nil {
 		switch env.Reason {
-		case ReasonInvalidArguments, ReasonParameterMismatch:
+		case ReasonInvalidArguments, ReasonParameterMismatch, ReasonGenerations:
 			return nil, &undoError{"its compensation was refused: " + string(env.Reason)}
 		}
 	}
@@ -229,20 +239,33 @@ func (e *Executor) undo(ctx context.Context, op *Operation) (*Operation, error) 
 }
 
 // undoFailed says why a compensation will not happen by itself any more, or "" while it may.
-func undoFailed(c *Operation) string {
+func (e *Executor) undoFailed(c *Operation, now time.Time) string {
+	again := c.Status == FailedNoEffect && (c.needsAnotherYes(now) || slices.Contains(undoneAnew, c.Reason))
 	switch {
 	case c.Status == Compensated:
 		return "the compensation was undone itself"
 	case c.Status != FailedNoEffect:
 		return ""
+	case again && c.Gen+1 < e.maxGenerations(c):
+		return ""
+	case again:
+		return "its compensation was begun as often as allowed"
 	case c.Reopens() && len(c.Attempts) < c.Contract.MaxAttempts:
 		return ""
 	case c.Reopens():
 		return "its compensation was tried as often as allowed"
-	case c.Reason == ReasonAbsent || c.Reason == ReasonFenced:
-		if c.Gen+1 < c.Contract.MaxGenerations {
-			return ""
-		}
 	}
 	return "its compensation did not happen: " + string(c.Reason)
+}
+
+// undoneAnew are the reasons after which a compensation is begun anew: it provably did not
+// happen, and nobody refused it.
+var undoneAnew = []Reason{ReasonAbsent, ReasonFenced, ReasonPerson, ReasonApprovalExpired, ReasonApprovalChanged}
+
+// maxGenerations is the cap on the generations of an operation as a repeat of it meets it.
+func (e *Executor) maxGenerations(op *Operation) int {
+	if t := e.tool(op.Tool); t != nil {
+		return t.Contract.MaxGenerations
+	}
+	return op.Contract.MaxGenerations
 }

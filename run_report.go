@@ -114,8 +114,10 @@ func (e *Executor) outcome(item *RunItem, op, by *Operation, now time.Time) {
 		if why := e.neverUndone(op, now); why != "" {
 			item.Outcome, item.Why, item.Corrective = NotUndoable, why, op.Contract.Corrective
 		}
-	case undoFailed(by) != "":
-		item.Outcome, item.Why, item.Corrective = UndoRefused, undoFailed(by), op.Contract.Corrective
+	case e.undoFailed(by, now) != "":
+		item.Outcome, item.Why, item.Corrective = UndoRefused, e.undoFailed(by, now), op.Contract.Corrective
+	case by.Status == FailedNoEffect && e.neverUndone(op, now) != "":
+		item.Outcome, item.Why, item.Corrective = UndoRefused, e.neverUndone(op, now), op.Contract.Corrective
 	case by.Status == Unknown:
 		item.Outcome, item.Why = UndoUnknown, "it is not known whether its compensation happened"
 		if !by.Review.IsZero() {
@@ -126,7 +128,7 @@ func (e *Executor) outcome(item *RunItem, op, by *Operation, now time.Time) {
 	}
 }
 
-// neverUndone says why a confirmed operation without a compensation will have none, or ""
+// neverUndone says why the compensation of a confirmed operation will not be begun, or ""
 // where it may yet.
 func (e *Executor) neverUndone(op *Operation, now time.Time) string {
 	if why := op.notCompensable(); why != "" {

@@ -68,8 +68,8 @@ const maxNamed = 8
 
 // differs refuses a repeat whose guards differ from what was recorded.
 func (t *turn) differs(op *Operation) *Envelope {
-	if t.closes(op) {
-		return nil // a new generation is a new request
+	if t.closes(op) || t.undoes != (ID{}) {
+		return nil // a new generation is a new request, and a compensation stays the one that it was begun as
 	}
 	guards, _ := t.compare(op)
 	if len(guards) == 0 {

@@ -90,8 +90,8 @@ func (f *flight) undo(op *Operation) bool {
 	switch {
 	case errors.As(err, &cannot):
 		return f.event(&Event{Kind: EventNotUndone, Note: cannot.why})
-	case err == nil && c != nil && undoFailed(c) != "":
-		return f.event(&Event{Kind: EventNotUndone, Note: undoFailed(c)})
+	case err == nil && c != nil && f.e.undoFailed(c, f.e.now(f.ctx)) != "":
+		return f.event(&Event{Kind: EventNotUndone, Note: f.e.undoFailed(c, f.e.now(f.ctx))})
 	case err == nil && c != nil && c.Status == Succeeded:
 		return false
 	case err != nil && !errors.Is(err, errNotHere):
