@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -50,8 +51,9 @@ const (
 // Prune forgets operations that were settled long ago. A call that comes again after its
 // operation was forgotten is a new one. What is still needed stays, however old it is: what
 // is open, in review or holds a claim, what the provider may still know our key for, what can
-// still land, what belongs to a run with anything open, and every generation of an identity
-// of which an earlier one stays. It may run beside executors.
+// still land, what belongs to a run with anything open or with anything left to undo, a
+// compensation whose original stays, what a watch may yet compare with, and every generation
+// of an identity of which an earlier one stays. It may run beside executors.
 func Prune(ctx context.Context, store Store, o PruneOptions) (Pruned, error) {
 	var done Pruned
 	p, ok := store.(Pruner)
@@ -109,8 +111,24 @@ func needed(ctx context.Context, store Store, op *Operation, now time.Time, keep
 		return true, nil
 	}
 	if op.Run != "" {
+		run, err := store.GetRun(ctx, op.Tenant, op.Run)
+		switch {
+		case errors.Is(err, ErrNotFound): // it began before there were records of runs
+		case err != nil:
+			return true, err
+		case run.Status == RunAborting:
+			return true, nil
+		}
 		open, err := store.Find(ctx, Query{Tenant: op.Tenant, Run: op.Run, Open: true, Limit: 1})
 		if err != nil || len(open) > 0 {
+			return true, err
+		}
+	}
+	if op.Undoes != (ID{}) {
+		switch _, err := store.Get(ctx, op.Tenant, op.Undoes); {
+		case err == nil:
+			return true, nil // it goes first, in a later run
+		case !errors.Is(err, ErrNotFound):
 			return true, err
 		}
 	}
@@ -135,6 +153,9 @@ func (op *Operation) kept(now time.Time, keep time.Duration) bool {
 		return true
 	}
 	if now.Before(op.Updated.Add(max(keep, MinKeep))) {
+		return true
+	}
+	if w := op.Contract.Watch; w != nil && !now.After(op.Created.Add(w.Within)) {
 		return true
 	}
 	for _, a := range op.Attempts {

@@ -79,6 +79,57 @@ func TestPruneKeepsWhatIsNeeded(t *testing.T) { // OP7
 			prune(h, 2*day, 0)
 		})
 	})
+	t.Run("a look-alike may come", func(t *testing.T) {
+		play(t, func(c *pawl.Contract) {
+			keyless(c)
+			c.Watch = &pawl.WatchTerms{By: []string{"amount"}, Within: 30 * day}
+		}, func(h *house) {
+			ex := h.executor(nil)
+			h.want(h.do(ex, call(nil)), "SUCCEEDED", 1)
+			time.Sleep(29 * day)
+			prune(h, 2*day, 0)
+			h.want(h.do(ex, call(func(c *pawl.Call) { c.Run, c.Args = "run-2", []byte(`{"order_id":"B","amount":49.90}`) })), "PREPARED look_alike", 1)
+			time.Sleep(2 * day)
+			prune(h, 2*day, 1)
+		})
+	})
+	t.Run("its run is being undone", func(t *testing.T) {
+		travel(t, func(tr *trip) {
+			ex := tr.started()
+			tr.do(ex, step("1", "book_hotel"))
+			stop(ex)
+			alone := pawl.New(tr.store, nil) // it has none of the tools
+			alone.Start()
+			tr.abort(alone)
+			stop(alone)
+			time.Sleep(400 * day)
+			prune(tr.house, 2*day, 0)
+			ex = tr.started()
+			tr.wantOutcomes(tr.over(ex), "book_hotel undone")
+			stop(ex)
+			time.Sleep(3 * day)
+			prune(tr.house, 2*day, 1) // what was undone goes before what has undone it
+			prune(tr.house, 2*day, 1)
+			tr.wantEffects(map[string]int{"book_hotel": 1, "cancel_hotel": 1})
+		})
+	})
+	t.Run("what it undoes stays", func(t *testing.T) {
+		travel(t, func(tr *trip) {
+			tr.terms["book_hotel"].Retention = 60 * day
+			ex := tr.started()
+			tr.do(ex, step("1", "book_hotel"))
+			tr.tools["cancel_hotel"].script = []string{"reject"}
+			tr.abort(ex)
+			tr.wantOutcomes(tr.over(ex), "book_hotel refused")
+			stop(ex)
+			time.Sleep(30 * day)
+			prune(tr.house, 2*day, 0)
+			ex = tr.started()
+			tr.abort(ex)
+			tr.wantOutcomes(tr.over(ex), "book_hotel refused")
+			tr.wantEffects(map[string]int{"book_hotel": 1})
+		})
+	})
 	t.Run("too little", func(t *testing.T) {
 		play(t, keyless, func(h *house) {
 			if _, err := pawl.Prune(context.Background(), h.store, pawl.PruneOptions{Keep: time.Hour}); err == nil {
