@@ -318,3 +318,28 @@ func TestOpenPermitsAreWaitedFor(t *testing.T) { // rule 15
 		}
 	}
 }
+
+// TestDuplicateStaysAPersons: what settles the operation, undoes it or lets go of its subject
+// says nothing about the effects that there are besides.
+func TestDuplicateStaysAPersons(t *testing.T) {
+	t.Parallel()
+	two := probed(10*time.Second, ProbeResult{Outcome: Found, Match: MatchKey, Count: 2})
+	succeeded := answer1(1, Evidence{Class: ClassSucceeded, Result: []byte(`{}`)})
+	quiet := copyOut()
+	for name, op := range map[string]*Operation{
+		"a late answer":      after(pending(keyedContract()), ev(EventNoAnswer, time.Second, nil), two, succeeded),
+		"a late refusal":     after(pending(keyedContract()), ev(EventNoAnswer, time.Second, nil), two, answer1(1, Evidence{Class: ClassRejected, Strength: P3})),
+		"undone":             after(pending(undoable()), succeeded, two, ev(EventCompensated, 20*time.Second, func(e *Event) { e.UndoneBy = NewID(t0) })),
+		"the subject let go": after(quiet, two, ev(EventQuiet, time.Hour, nil)),
+	} {
+		if op.Status.Open() || op.Review.IsZero() || op.ReviewReason != ReasonDuplicateSeen {
+			t.Errorf("%s: got %s, review %q; want it settled and a person asked about the duplicate", name, op.Status, op.ReviewReason)
+		}
+	}
+	op := after(pending(keyedContract()), succeeded, two, ev(EventDecide, 20*time.Second, func(e *Event) {
+		e.Decision = &Decision{Choice: ChoiceHappened, Who: "ana", Why: "the other one was cancelled by hand", Version: 3}
+	}))
+	if !op.Review.IsZero() {
+		t.Errorf("got review %q after a person's word, want none", op.ReviewReason)
+	}
+}

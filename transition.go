@@ -108,11 +108,13 @@ func (s *stepper) finish() *Transition {
 	n.Version++
 	n.Updated = ev.At
 	if n.Status.Settled() && !s.keepReview {
-		n.Review, n.ReviewReason = time.Time{}, ReasonNone
+		if s.op.ReviewReason != ReasonDuplicateSeen || ev.Kind == EventDecide { // a person alone can judge it
+			n.Review, n.ReviewReason = time.Time{}, ReasonNone
+		}
 		if n.Status != Succeeded || n.Order != ChoiceCompensate {
 			n.Order = ""
 		}
-		if s.duplicate {
+		if s.duplicate && n.Review.IsZero() {
 			n.Review, n.ReviewReason = ev.At, ReasonDuplicateSeen
 		}
 		if s.late {

@@ -21,9 +21,10 @@ func newPrune() *cobra.Command {
 		Short: "Forget operations that were settled long ago",
 		Long: `Forget operations that were settled long ago, with their histories. What may still
 be needed stays, however old it is: what is open or waits for a person, what the
-provider may still know the key for, what may still land, and what belongs to a run
-with anything open. A call that comes again after its operation was forgotten is a
-new one, so keep operations for longer than agents may repeat themselves.
+provider may still know the key for, what may still land, what belongs to a run with
+anything open or to be undone, and what a watch may compare with. A call that comes
+again after its operation was forgotten is a new one, so keep operations for longer
+than agents may repeat themselves.
 
 It may run beside daemons. 'pawl serve --retain' does the same every hour, and 'pawl
 ops export' writes what is to be kept elsewhere.`,
