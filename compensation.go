@@ -224,6 +224,7 @@ func (e *Executor) undo(ctx context.Context, op *Operation) (*Operation, error) 
 	turn := &turn{
 		e: e, ctx: WithTrace(ctx, op.Trace), call: call, tool: t, id: id, effect: effectText(&t.Contract, id),
 		deadline: deadline, end: deadline.Add(-e.opts.Reserve), undoes: op.ID,
+		presumed: e.opts.Restore.presumes(op.Created), // it comes again by itself, in no window
 	}
 	env, err := turn.run()
 	if err != nil {

@@ -149,3 +149,39 @@ func TestOpenOperationsOfACopyAreDoubt(t *testing.T) {
 		})
 	})
 }
+
+// TestCompensationAfterARestoreAsksFirst: it may have been made after the copy. No caller has
+// to come again for it, so the window says nothing.
+func TestCompensationAfterARestoreAsksFirst(t *testing.T) {
+	travel(t, func(tr *trip) {
+		cancel := tr.terms["cancel_hotel"]
+		cancel.Class, cancel.Retention = pawl.Unsafe, 0
+		ex := tr.worker(nil)
+		tr.do(ex, step("1", "book_hotel"))
+		stop(ex)
+		r := &pawl.Restore{Copied: time.Now(), At: time.Now().Add(time.Hour), Until: time.Now().Add(2 * time.Hour), By: "ana"}
+		time.Sleep(24 * time.Hour)
+		made := true
+		tr.tools["cancel_hotel"].probe = func(*pawl.Operation) pawl.ProbeResult {
+			if !made {
+				return pawl.ProbeResult{Outcome: pawl.Absent}
+			}
+			return pawl.ProbeResult{Outcome: pawl.Found, Match: pawl.MatchKey, Count: 1}
+		}
+		ex = tr.worker(&pawl.Options{Restore: r})
+		ex.Start()
+		tr.abort(ex)
+		tr.wantOutcomes(tr.over(ex), "book_hotel undone")
+		tr.wantEffects(map[string]int{"book_hotel": 1}) // this ledger has not seen what was made before
+
+		made = false
+		late := step("2", "book_flight")
+		late.Run = "trip-2"
+		tr.do(ex, late)
+		if _, err := ex.Abort(context.Background(), "", "trip-2", off); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		tr.wantEffects(map[string]int{"book_hotel": 1, "book_flight": 1, "cancel_flight": 1}) // begun since, undone at once
+	})
+}

@@ -29,8 +29,9 @@ type turn struct {
 	undoes  ID
 	// told is the operation that the answer speaks of.
 	told *Operation
-	// settled: the generation before this one was settled after the restore.
-	settled bool
+	// presumed: a call that is not on record may have been made before the restore, whenever
+	// that was. settled: the generation before this one was settled after it.
+	presumed, settled bool
 	// hand takes the permit where the caller sends itself, permit is it; nil otherwise.
 	hand   chan *Permit
 	permit *Permit
@@ -141,7 +142,7 @@ func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 // insert makes the intent of an admitted call durable and launches it.
 func (t *turn) insert(in *Intent) (*flight, *Standing, *Envelope, error) {
 	now, worker := t.e.now(t.ctx), "worker "+t.e.opts.Worker
-	restored := t.e.opts.Restore.covers(now) && !t.settled
+	restored := (t.presumed || t.e.opts.Restore.covers(now)) && !t.settled
 	if t.tool.Contract.asks() && !restored {
 		switch a, standing, err := t.asks(in); {
 		case err != nil:
