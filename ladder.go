@@ -1,6 +1,9 @@
 package pawl
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // MoveKind names a rung of the ladder from UNKNOWN to known.
 type MoveKind string
@@ -169,6 +172,9 @@ func (op *Operation) sendBarred(now time.Time) string {
 	if op.presumed() && c.asks() {
 		return "nobody has said yes"
 	}
+	if op.Approval != nil && now.After(op.Approval.Until) && !slices.ContainsFunc(op.Attempts, Attempt.used) && holds(sentWithAYes) {
+		return "the yes is too old"
+	}
 	if !op.Aborted.IsZero() && holds(abortStopsResends) {
 		switch {
 		case op.notCompensable() != "":
@@ -260,6 +266,9 @@ func (op *Operation) lastPermit() time.Time {
 	}
 	return op.Created
 }
+
+// used reports whether a permit that is on record may have been used.
+func (a Attempt) used() bool { return !a.NoEffect && a.Kind != AttemptPresumed }
 
 // out reports whether an attempt is still on its way with a live holder.
 func (op *Operation) out() bool {

@@ -135,6 +135,23 @@ func TestOpenOperationsOfACopyAreDoubt(t *testing.T) {
 			h.want(pawl.Envelope{}, "*", 1)
 		})
 	})
+	t.Run("provably unsent under a yes that is over", func(t *testing.T) {
+		play(t, func(c *pawl.Contract) {
+			asking(c)
+			c.Probe, c.MaxAttempts = nil, 20
+		}, func(h *house) {
+			h.provider.script = []string{"unsent", "unsent", "unsent"}
+			ex := h.executor(nil)
+			h.do(ex, call(nil))
+			h.approve(ex)
+			h.want(h.do(ex, call(nil)), "FAILED_NO_EFFECT not_sent", 0)
+			ex = h.recovered(0) // an hour later
+			h.want(h.do(ex, call(nil)), "UNKNOWN", 0)
+			ex.Start()
+			h.settled()
+			h.want(pawl.Envelope{}, "*", 0)
+		})
+	})
 	t.Run("in doubt", func(t *testing.T) {
 		play(t, func(c *pawl.Contract) { c.Probe = &pawl.ProbeTerms{NegativeProof: true}; c.Retention = 0 }, func(h *house) {
 			h.provider.script = []string{"before"}

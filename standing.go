@@ -40,7 +40,7 @@ func (t *turn) meet(s *Standing) (*Envelope, error) {
 		return t.attach(op), nil
 	case op.Status == Prepared && op.Approval != nil:
 		return t.meetPrepared(op)
-	case op.Approval != nil && op.needsAnotherYes(t.e.now(t.ctx)):
+	case op.needsAnotherYes(t.e.now(t.ctx)) && !t.e.opts.Restore.presumes(op.Updated):
 		return t.nextGeneration(op)
 	case op.Reopens():
 		return t.reopen(op)
