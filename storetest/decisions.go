@@ -36,7 +36,8 @@ func (l *ledger) effects(id pawl.ID) int {
 }
 
 // testDecisions has two people decide at once, on two workers that sweep, and others ask for
-// the same call meanwhile: one decision, and an effect only after a yes.
+// the same call meanwhile: one decision, and an effect only after a yes. In some rounds the
+// run is called off at the same time, in others the time for a yes ends.
 func testDecisions(t *testing.T, s suite) {
 	s.test(t, "two people at once", func(t *testing.T, store pawl.Store) {
 		rounds := 100
@@ -44,40 +45,47 @@ func testDecisions(t *testing.T, s suite) {
 			rounds = 10
 		}
 		book := &ledger{sent: map[string]int{}}
-		contract := pawl.Contract{Tool: "refund", Identity: []pawl.Field{pawl.Text("id")}, Confirm: &pawl.ConfirmTerms{Always: true}}
+		contracts := []pawl.Contract{
+			{Tool: "refund", Identity: []pawl.Field{pawl.Text("id")}, Confirm: &pawl.ConfirmTerms{Always: true}},
+			{Tool: "hasty", Identity: []pawl.Field{pawl.Text("id")}, Confirm: &pawl.ConfirmTerms{Always: true, Expires: time.Millisecond}},
+		}
 		var workers []*pawl.Executor
 		for i := range 2 {
 			ex := pawl.New(store, &pawl.Options{
 				Worker: fmt.Sprint("w", i), Turn: 20 * time.Second, SweepEvery: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 			})
-			if err := ex.Register(&pawl.Tool{Contract: contract, Port: book}); err != nil {
-				t.Fatal(err)
+			for _, c := range contracts {
+				if err := ex.Register(&pawl.Tool{Contract: c, Port: book}); err != nil {
+					t.Fatal(err)
+				}
 			}
 			ex.Start()
 			defer ex.Stop(context.Background())
 			workers = append(workers, ex)
 		}
-		yes, no := 0, 0
+		ends := map[pawl.Choice]int{}
 		for round := range rounds {
-			if d := decideAtOnce(t, store, workers, book, round); d == pawl.ChoiceApprove {
-				yes++
-			} else {
-				no++
-			}
+			ends[decideAtOnce(t, store, workers, book, round)]++
 		}
-		if yes == 0 || no == 0 {
-			t.Errorf("%d rounds ended with a yes and %d without: the race was never run", yes, no)
+		if ends[pawl.ChoiceApprove] == 0 || ends[pawl.ChoiceReject]+ends[pawl.ChoiceWithdraw] == 0 || ends[""] == 0 && !testing.Short() {
+			t.Errorf("%v: the race was never run, want rounds with a yes, with a no, and with neither", ends)
 		}
 	})
 }
 
-// decideAtOnce plays one round and returns the decision that was taken.
+// decideAtOnce plays one round and returns the decision that was taken; none where the run
+// was called off, or the time was over, before anybody had decided.
 func decideAtOnce(t *testing.T, store pawl.Store, workers []*pawl.Executor, book *ledger, round int) (taken pawl.Choice) {
 	t.Helper()
 	ctx := context.Background()
-	call := pawl.Call{Tool: "refund", Run: "r", Step: fmt.Sprint(round), Args: fmt.Appendf(nil, `{"id":"%d"}`, round)}
+	calledOff, tooLate := round%5 == 1, round%5 == 3
+	tool := "refund"
+	if tooLate {
+		tool = "hasty"
+	}
+	call := pawl.Call{Tool: tool, Run: fmt.Sprint("r", round), Step: "1", Args: fmt.Appendf(nil, `{"id":"%d"}`, round)}
 	env, err := workers[0].Do(ctx, call)
-	if err != nil || env.Status != pawl.Prepared {
+	if err != nil || env.Status != pawl.Prepared && !tooLate {
 		t.Fatalf("round %d: got %s, %v; want PREPARED", round, env.Status, err)
 	}
 	id, err := pawl.ParseID(env.OperationID)
@@ -112,8 +120,16 @@ func decideAtOnce(t *testing.T, store pawl.Store, workers []*pawl.Executor, book
 			t.Errorf("round %d: repeat: %v", round, err)
 		}
 	})
+	if calledOff {
+		wg.Go(func() {
+			time.Sleep(time.Duration(round*3%7) * 300 * time.Microsecond)
+			if _, err := workers[0].Abort(ctx, "", call.Run, pawl.Abort{Who: "bo", Why: "the trip is off"}); err != nil {
+				t.Errorf("round %d: abort: %v", round, err)
+			}
+		})
+	}
 	wg.Wait()
-	if len(made) != 1 {
+	if len(made) > 1 || len(made) == 0 && !calledOff && !tooLate {
 		t.Errorf("round %d: got decisions %v, want one", round, made)
 	}
 	for _, c := range made {
@@ -123,8 +139,10 @@ func decideAtOnce(t *testing.T, store pawl.Store, workers []*pawl.Executor, book
 	if err != nil {
 		t.Fatalf("round %d: %v", round, err)
 	}
-	want := map[pawl.Choice]pawl.Status{pawl.ChoiceApprove: pawl.Succeeded, pawl.ChoiceReject: pawl.FailedNoEffect, pawl.ChoiceWithdraw: pawl.FailedNoEffect}[taken]
-	effects := map[pawl.Choice]int{pawl.ChoiceApprove: 1}[taken]
+	want, effects := pawl.FailedNoEffect, 0
+	if taken == pawl.ChoiceApprove && (!calledOff || op.Status == pawl.Succeeded) { // a run may be called off between the yes and its use
+		want, effects = pawl.Succeeded, 1
+	}
 	if op.Status != want || book.effects(id) != effects {
 		t.Errorf("round %d, %s: got %s and %d effects, want %s and %d", round, taken, op.Status, book.effects(id), want, effects)
 	}
