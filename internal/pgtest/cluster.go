@@ -42,7 +42,7 @@ func newCluster(o *Options) (_ *Cluster, err error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h, err := newHome()
+	h, err := newHome(o.Dir)
 	if err != nil {
 		return nil, err
 	}

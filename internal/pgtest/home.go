@@ -41,8 +41,8 @@ for wait in $(seq 100); do
 done
 rm -rf "$1"`
 
-func newHome() (*home, error) {
-	path, err := os.MkdirTemp("", "pgtest")
+func newHome(dir string) (*home, error) {
+	path, err := os.MkdirTemp(dir, "pgtest")
 	if err != nil {
 		return nil, err
 	}

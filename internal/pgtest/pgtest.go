@@ -33,6 +33,8 @@ type Options struct {
 	// TCP: listen on a free port of the loopback interface too, for clients that know no
 	// other. They need the password, which is in the URL.
 	TCP bool
+	// Dir is the folder in which the cluster makes its own; default that of temporary files.
+	Dir string
 }
 
 // Start makes a cluster that is stopped and removed when the test ends. Where PostgreSQL
