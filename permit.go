@@ -104,23 +104,36 @@ func (f *flight) byCaller(ctx context.Context, s *Sending, p *Permit) Evidence {
 	f.e.mu.Lock()
 	f.e.handed[id] = awaited{token: p.Token, flight: f, reports: reports}
 	f.e.mu.Unlock()
-	defer func() {
-		f.e.mu.Lock()
-		delete(f.e.handed, id)
-		f.e.mu.Unlock()
-	}()
-	p.Operation, p.Key, p.Request = s.Operation.ID, s.Operation.Key, s.Operation.Request
-	p.Header = f.tool.Port.(Delegate).Header(s)
-	f.hand <- p // there is room: a flight gives out one
 	began := time.Now()
-	select {
-	case ev := <-reports:
-		ev.tidy()
-		ev.Took = time.Since(began)
-		return ev
-	case <-ctx.Done():
-		return Evidence{Class: ClassAmbiguous, Proof: "not_reported", Took: time.Since(began)}
+	var err error
+	p.Operation, p.Key, p.Request = s.Operation.ID, s.Operation.Key, s.Operation.Request
+	if p.Header, err = safeHeader(f.tool.Port.(Delegate), s); err != nil {
+		f.e.reportedFor(id, p.Token)
+		return Evidence{Class: ClassNotSent, Strength: P1, Proof: "not_given_out", Error: err.Error()}
 	}
+	f.hand <- p // there is room: a flight gives out one
+	var ev Evidence
+	select {
+	case ev = <-reports:
+	case <-ctx.Done():
+		if _, waits := f.e.reportedFor(id, p.Token); waits {
+			ev = Evidence{Class: ClassAmbiguous, Proof: "not_reported"}
+		} else {
+			ev = <-reports // it came at the last moment
+		}
+	}
+	ev.Took = time.Since(began)
+	return ev
+}
+
+// safeHeader turns a panic into an error.
+func safeHeader(d Delegate, s *Sending) (header map[string]string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			header, err = nil, fmt.Errorf("panic: %T", r)
+		}
+	}()
+	return d.Header(s), nil
 }
 
 // ReportPermit takes what a caller says became of its request and answers with the operation
@@ -179,16 +192,22 @@ func safeClassify(d Delegate, s *Sending, a *Answer) (ev Evidence) {
 	return d.Classify(s, a)
 }
 
+// reportedFor ends the wait for the report of a permit. It returns where the report goes, and
+// false where nobody waits for it here any more: the first report counts.
+func (e *Executor) reportedFor(id attemptID, token int64) (awaited, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w, here := e.handed[id]
+	if !here || w.token != token {
+		return awaited{}, false
+	}
+	delete(e.handed, id)
+	return w, true
+}
+
 // takeReport hands the evidence to the flight that waits for it, or else to the record.
 func (e *Executor) takeReport(ctx context.Context, op *Operation, r *PermitReport, ev Evidence) (*Operation, error) {
-	id := attemptID{op.ID, r.Attempt}
-	e.mu.Lock()
-	w, here := e.handed[id]
-	if here = here && w.token == r.Token; here {
-		delete(e.handed, id) // the first report counts
-	}
-	e.mu.Unlock()
-	if here {
+	if w, here := e.reportedFor(attemptID{op.ID, r.Attempt}, r.Token); here {
 		w.reports <- ev
 		return w.flight.after(ctx, r.Attempt), nil
 	}
