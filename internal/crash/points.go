@@ -80,6 +80,15 @@ func (s store) Sight(ctx context.Context, g pawl.Sighting, since time.Time) ([]p
 	return s.Store.(pawl.Sighter).Sight(ctx, g, since)
 }
 
+// Oldest and Forget have no points: what they remove is over.
+func (s store) Oldest(ctx context.Context, behind pawl.ID, limit int) ([]*pawl.Operation, error) {
+	return s.Store.(pawl.Pruner).Oldest(ctx, behind, limit)
+}
+
+func (s store) Forget(ctx context.Context, settled []pawl.Settled) (int, error) {
+	return s.Store.(pawl.Pruner).Forget(ctx, settled)
+}
+
 func (s store) PutRun(ctx context.Context, r *pawl.Run) error {
 	pass("run.before")
 	err := s.Store.PutRun(ctx, r)
@@ -95,8 +104,32 @@ func (s store) ClaimRuns(ctx context.Context, limit int, lease time.Duration) ([
 	return runs, err
 }
 
-// Port returns the port with a point before and after each exchange with the provider.
-func Port(p pawl.Port) pawl.Port { return port{p} }
+// Port returns the port with a point before and after each exchange with the provider. What
+// it can besides, it still can.
+func Port(p pawl.Port) pawl.Port {
+	selector, selects := p.(pawl.Selector)
+	delegate, delegates := p.(pawl.Delegate)
+	switch w := (port{p}); {
+	case selects && delegates:
+		return struct {
+			port
+			pawl.Selector
+			pawl.Delegate
+		}{w, selector, delegate}
+	case selects:
+		return struct {
+			port
+			pawl.Selector
+		}{w, selector}
+	case delegates:
+		return struct {
+			port
+			pawl.Delegate
+		}{w, delegate}
+	default:
+		return w
+	}
+}
 
 type port struct{ pawl.Port }
 
