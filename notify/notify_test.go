@@ -238,9 +238,14 @@ func TestManyNotifiersShareOneOutbox(t *testing.T) {
 	}
 }
 
-// TestReceiverThatIsGoneIsLeftAlone after 410.
+// TestReceiverThatIsGoneIsLeftAlone after 410, until a restart: then it is told what it was
+// not told before.
 func TestReceiverThatIsGoneIsLeftAlone(t *testing.T) {
-	d := newDesk(t, func(_ int, w http.ResponseWriter) { w.WriteHeader(http.StatusGone) })
+	d := newDesk(t, func(n int, w http.ResponseWriter) {
+		if n == 1 {
+			w.WriteHeader(http.StatusGone)
+		}
+	})
 	d.waits("a")
 	n := d.notifier(nil)
 	n.Start()
@@ -250,6 +255,10 @@ func TestReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 	n.Stop()
 	if !strings.Contains(d.log.String(), "410") {
 		t.Errorf("got log %q, want the 410 in it", d.log)
+	}
+	d.notifier(nil).Start()
+	if a, b := d.rc.next(), d.rc.next(); a.id == b.id {
+		t.Errorf("got %s twice, want both facts", a.id)
 	}
 }
 

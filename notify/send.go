@@ -76,11 +76,15 @@ func (n *Notifier) tell(ctx context.Context, taken []*pawl.Notice) bool {
 // deliver makes one request. gone: the receiver wants nothing any more.
 func (n *Notifier) deliver(ctx context.Context, notice *pawl.Notice) (end pawl.NoticeEnd, gone bool) {
 	wish, err := n.post(ctx, notice)
-	switch {
-	case err == nil:
+	if err == nil {
 		return pawl.NoticeEnd{Told: true}, false
-	case wish.gone:
-		return pawl.NoticeEnd{}, true
+	}
+	now, clockErr := n.store.Now(ctx)
+	if clockErr != nil {
+		now = time.Now()
+	}
+	if wish.gone {
+		return pawl.NoticeEnd{Again: now}, true // whoever is started next tells it
 	}
 	if notice.Tries > len(n.opts.Pauses) {
 		n.opts.Log.ErrorContext(ctx, "an operator could not be told, and this is given up", slog.String("operation", notice.Operation.String()),
@@ -90,10 +94,6 @@ func (n *Notifier) deliver(ctx context.Context, notice *pawl.Notice) (end pawl.N
 	pause := n.opts.Pauses[notice.Tries-1]
 	pause += rand.N(pause/5 + 1)
 	pause = max(pause, wish.pause)
-	now, clockErr := n.store.Now(ctx)
-	if clockErr != nil {
-		now = time.Now()
-	}
 	n.failed(ctx, "post a webhook", err)
 	return pawl.NoticeEnd{Again: now.Add(pause)}, false
 }
