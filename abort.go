@@ -333,18 +333,18 @@ func (e *Executor) operationsOf(ctx context.Context, r *Run) (ops []*Operation, 
 
 // claimRuns works on runs that are due, as many as there are free hands.
 func (e *Executor) claimRuns(h *hands) {
-	limit, _ := h.idle(nil)
-	if limit = min(limit, max(1, h.most/2)); limit <= 0 {
+	limit, free := h.idle([]string{""}) // as one tool, runs leave others half of the hands
+	if limit = min(limit, max(1, h.most/2)); limit <= 0 || len(free) == 0 {
 		return
 	}
-	runs, err := e.store.ClaimRuns(e.base, limit, e.opts.Turn+e.opts.Lease)
+	claimed, err := e.store.ClaimRuns(e.base, limit, e.opts.Turn+e.opts.Lease)
 	if err != nil {
 		if e.base.Err() == nil {
 			e.failed(e.base, "claim runs", err, nil)
 		}
 		return
 	}
-	for _, r := range runs {
+	for _, r := range claimed {
 		h.take("")
 		e.work.Add(1)
 		go func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -143,5 +144,55 @@ func TestNothingIsUndoneAfterItsTime(t *testing.T) {
 			t.Errorf("got %q, want it said that the time is over", why)
 		}
 		tr.wantEffects(map[string]int{"book_hotel": 1})
+	})
+}
+
+// TestRunsLeaveHandsForOthers: however many runs are called off whose compensations are slow,
+// doubt elsewhere is settled meanwhile.
+func TestRunsLeaveHandsForOthers(t *testing.T) {
+	travel(t, func(tr *trip) {
+		tr.terms["cancel_hotel"].Timeout = 40 * time.Second
+		ex := tr.worker(&pawl.Options{SweepBatch: 4})
+		flight := tr.tools["book_flight"]
+		flight.script = []string{"lost"}
+		known := false
+		flight.probe = func(*pawl.Operation) pawl.ProbeResult {
+			if !known {
+				return pawl.ProbeResult{Outcome: pawl.Inconclusive}
+			}
+			return pawl.ProbeResult{Outcome: pawl.Found, Match: pawl.MatchKey, Count: 1}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+		defer cancel()
+		if env, err := ex.Do(ctx, step("1", "book_flight")); err != nil || env.Status != pawl.Unknown {
+			t.Fatalf("flight: got %s, %v; want UNKNOWN", env.Status, err)
+		}
+		for i := range 8 {
+			c := step("1", "book_hotel")
+			c.Run = fmt.Sprint("slow-", i)
+			tr.do(ex, c)
+			tr.tools["cancel_hotel"].script = append(tr.tools["cancel_hotel"].script, "hang")
+		}
+		ex.Start()
+		for i := range 8 {
+			if _, err := ex.Abort(context.Background(), "", fmt.Sprint("slow-", i), off); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(8 * time.Second)
+		known = true
+		from := time.Now()
+		for {
+			found, err := tr.store.Find(context.Background(), pawl.Query{Tool: "book_flight"})
+			if err != nil || len(found) != 1 {
+				t.Fatalf("got %d flights, %v", len(found), err)
+			}
+			if found[0].Status == pawl.Succeeded {
+				break
+			}
+			if time.Sleep(time.Second); time.Since(from) > 15*time.Second {
+				t.Fatalf("after %v the flight is still %s", time.Since(from), found[0].Status)
+			}
+		}
 	})
 }
