@@ -202,7 +202,7 @@ func (e *Executor) chosen(call *Call) *Tool {
 	if !ok {
 		return t
 	}
-	name, args := s.Select(call.Args)
+	name, args := safeSelect(s, call.Args)
 	if name == t.Contract.Tool {
 		return t
 	}

@@ -17,6 +17,8 @@ type choosing struct {
 
 func (c *choosing) Select(args json.RawMessage) (string, json.RawMessage) {
 	switch {
+	case strings.Contains(string(args), "broken"):
+		panic("select")
 	case strings.Contains(string(args), "nobody"):
 		return "not registered", args
 	case strings.Contains(string(args), "inner"):
@@ -49,6 +51,8 @@ func TestThePortChoosesTheContract(t *testing.T) {
 		h.want(h.do(ex, call(func(c *pawl.Call) { c.Args = json.RawMessage(`{"order_id":"A"}`) })), "SUCCEEDED * replayed", 1)
 		nobody := call(func(c *pawl.Call) { c.Tool, c.Args = "any", json.RawMessage(`{"nobody":1}`) })
 		h.want(h.do(ex, nobody), "FAILED_NO_EFFECT unknown_tool refused", 1)
+		broken := call(func(c *pawl.Call) { c.Tool, c.Args = "any", json.RawMessage(`{"broken":1}`) })
+		h.want(h.do(ex, broken), "FAILED_NO_EFFECT unknown_tool refused", 1)
 		// A plan names the tool that is called.
 		if _, err := ex.RegisterPlan(context.Background(), "", "", "run-2", []pawl.PlanStep{{Step: "1", Tool: "any"}}); err != nil {
 			t.Fatal(err)

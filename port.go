@@ -23,6 +23,16 @@ func safePrepare(p Port, inv *Invocation) (out Outbound, err error) {
 	return p.Prepare(inv)
 }
 
+// safeSelect turns a panic into a tool that there is not.
+func safeSelect(s Selector, args json.RawMessage) (tool string, own json.RawMessage) {
+	defer func() {
+		if r := recover(); r != nil {
+			tool, own = "", nil
+		}
+	}()
+	return s.Select(args)
+}
+
 // safeSend makes one attempt.
 func safeSend(ctx context.Context, p Port, s *Sending) (e Evidence) {
 	began := time.Now()
