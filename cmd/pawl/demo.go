@@ -15,9 +15,10 @@ func newDemo() *cobra.Command {
 		Use:   "demo",
 		Short: "Lose answers and kill workers, and watch each effect happen once",
 		Long: `Play a support desk against a sandbox: answers are lost, a worker is killed, the
-model rewords what it wants. Effects are counted in the sandbox's own ledger, and the
-exit code is 1 if a single one is missing or too many. It takes about 7 s, listens on
-the loopback address only, and leaves nothing behind.`,
+model rewords what it wants, a person is asked, trips are called off. Effects are
+counted in the sandbox's own ledger, and the exit code is 1 if a single one is missing
+or too many. It takes about 11 s, listens on the loopback address only, and leaves
+nothing behind.`,
 		Example: "  pawl demo\n  pawl demo --contract > pawl.yaml",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

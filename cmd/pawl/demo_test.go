@@ -67,6 +67,10 @@ func TestDemo(t *testing.T) {
 		{"too_little_time", 0, pawl.FailedNoEffect, "", pawl.CallAgain},
 		{"needs_a_yes", 1, pawl.Succeeded, pawl.ByAnswer, pawl.UseResult},
 		{"no_way_to_ask", 1, pawl.Succeeded, pawl.ByPerson, pawl.UseResult},
+		{"trip_off", 2, pawl.Compensated, pawl.ByAnswer, pawl.AskUser},
+		{"trip_off_in_doubt", 2, pawl.Compensated, pawl.ByProbe, pawl.AskUser},
+		{"trip_off_answer_lost", 2, pawl.Compensated, pawl.ByAnswer, pawl.AskUser},
+		{"trip_off_mailed", 5, pawl.Compensated, pawl.ByAnswer, pawl.UseResult},
 	}
 	if len(r.Scenes) != len(want) {
 		t.Fatalf("got %d scenes, want %d", len(r.Scenes), len(want))

@@ -72,12 +72,14 @@ func TestDemoFailsLoudly(t *testing.T) {
 
 func TestContractIsSound(t *testing.T) {
 	t.Parallel()
-	f, err := contract.Parse("pawl.yaml", []byte(Contract), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if got := strings.Count(Contract, contractURL); got != 1 {
-		t.Errorf("got %d places with the upstream's address, want 1", got)
+	for _, text := range []string{Contract, tripContract} {
+		f, err := contract.Parse("pawl.yaml", []byte(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if got := strings.Count(text, contractURL); got != 1 {
+			t.Errorf("got %d places with the upstream's address, want 1", got)
+		}
 	}
 }

@@ -26,7 +26,9 @@ type desk struct {
 	dir    string
 	keep   bool
 	box    *sandbox.Sandbox
+	url    string // of box
 	server *server.Server
+	travel *server.Server // the agency of the trips, on the same store; nil before the first one
 	stop   context.CancelFunc
 	served chan error
 }
@@ -61,7 +63,8 @@ func open(ctx context.Context, keep bool) (_ *desk, err error) {
 	var serving context.Context
 	serving, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() { d.served <- d.box.Serve(serving, ln) }()
-	text := strings.Replace(Contract, contractURL, "http://"+ln.Addr().String(), 1)
+	d.url = "http://" + ln.Addr().String()
+	text := strings.Replace(Contract, contractURL, d.url, 1)
 	if err := os.WriteFile(d.config(), []byte(text), 0o600); err != nil {
 		return d, err
 	}
@@ -77,6 +80,11 @@ func (d *desk) config() string { return filepath.Join(d.dir, "pawl.yaml") }
 // close ends everything and removes the files, in the reverse order of open.
 func (d *desk) close() error {
 	var errs []error
+	if d.travel != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		errs = append(errs, d.travel.Close(ctx))
+	}
 	if d.server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -101,7 +109,7 @@ func (d *desk) close() error {
 func (d *desk) play(ctx context.Context, i int, s *Scene) error {
 	s.run = "run-" + fmt.Sprint(i+1)
 	s.order = fmt.Sprintf("A-%d", 1182+i)
-	s.email = strings.ToLower([]string{"Ana", "Ben", "Chiyo", "Dalal", "Emil", "Fay", "Gus", "Hana"}[i]) + "@example.com"
+	s.email = strings.ToLower([]string{"Ana", "Ben", "Chiyo", "Dalal", "Emil", "Fay", "Gus", "Hana", "Ines", "Jon", "Kai", "Lea"}[i]) + "@example.com"
 	if err := d.box.Seed([]sandbox.SeedOrder{{ID: s.order, Email: s.email, Amount: 20000, Currency: "EUR"}}); err != nil {
 		return err
 	}
@@ -165,8 +173,13 @@ func (d *desk) fault(service, text string) error {
 
 // ask makes a call as the agent does, in this process.
 func (d *desk) ask(ctx context.Context, s *Scene, tool, step, args string) (*pawl.Envelope, error) {
+	return askOf(ctx, d.server, s, tool, step, args)
+}
+
+// askOf is ask of a server.
+func askOf(ctx context.Context, at *server.Server, s *Scene, tool, step, args string) (*pawl.Envelope, error) {
 	s.addAsk("", tool, args)
-	env, err := d.server.Executor().Do(ctx, pawl.Call{Tool: tool, Args: json.RawMessage(args), Run: s.run, Step: step})
+	env, err := at.Executor().Do(ctx, pawl.Call{Tool: tool, Args: json.RawMessage(args), Run: s.run, Step: step})
 	if err != nil {
 		return nil, err
 	}

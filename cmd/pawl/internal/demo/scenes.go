@@ -44,6 +44,22 @@ func scenes() []*Scene {
 			Name: "no_way_to_ask", Expected: 1, play: noWayToAsk, title: "Nobody can be asked",
 			story: "The mail server takes no key and has no outbox to look into, and its answer is lost.",
 		},
+		{
+			Name: "trip_off", Expected: 2, play: trip(&ending{}), title: "A trip is off: the flight is rejected",
+			story: "A plan of three steps. The hotel is booked, no seat is left, and the trip is called off.",
+		},
+		{
+			Name: "trip_off_in_doubt", Expected: 2, play: trip(&ending{doubt: true}), title: "A trip is off, and the hotel is in doubt",
+			story: "Nobody knows whether the hotel was booked. Nothing is undone before that is known.",
+		},
+		{
+			Name: "trip_off_answer_lost", Expected: 2, play: trip(&ending{lost: true}), title: "A trip is off, and the cancellation's answer is lost",
+			story: "What undoes an effect is an operation like any other: it is not sent blindly again.",
+		},
+		{
+			Name: "trip_off_mailed", Expected: 5, play: trip(&ending{mailed: true}), title: "A trip is off, and the e-mail is out",
+			story: "All went well, and the guest falls ill. What can be undone is undone, the last first, and the rest is said.",
+		},
 	}
 }
 

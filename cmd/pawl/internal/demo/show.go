@@ -11,8 +11,8 @@ import (
 )
 
 const opening = `A support agent refunds a broken order and confirms it by mail. Things go wrong on the
-way. The shop is a sandbox behind real HTTP, with a ledger of its own: effects are
-counted there, not in pawl's record.
+way, and at the end trips are called off. The shop is a sandbox behind real HTTP, with a
+ledger of its own: effects are counted there, not in pawl's record.
 
   agent  what the model asks for        pawl    what is recorded and concluded
   wire   what goes to the shop          model   the envelope that the model reads

@@ -75,6 +75,10 @@ func fate(q *sandbox.Request) string {
 	switch {
 	case q.Effect != 0 && q.Service == sandbox.Refunds:
 		done = "the shop books the refund"
+	case q.Effect != 0 && strings.HasSuffix(q.Path, "/cancel"):
+		done = "the booking is cancelled"
+	case q.Effect != 0 && q.Service == sandbox.Bookings:
+		done = "it is booked"
 	case q.Effect != 0:
 		done = "the mail is sent"
 	case q.Outcome == "read":
@@ -135,6 +139,12 @@ func conclusion(op *pawl.Operation, e *pawl.Entry) string {
 		return "asked by key, the shop says " + string(e.Probe.Outcome)
 	case pawl.EventReview:
 		return "no key, nobody to ask: a person has to look"
+	case pawl.EventResend:
+		return "sent once more: the same bytes under the same key"
+	case pawl.EventAbort:
+		return "the run is called off: this is settled first, and nothing new begins"
+	case pawl.EventCompensated:
+		return "it is undone"
 	case pawl.EventPermit:
 		return "the yes is used: one request may go out"
 	case pawl.EventDecide:
