@@ -148,7 +148,7 @@ Exit codes: 0 SUCCEEDED or ok, 1 error, 2 wrong use, 3 FAILED_NO_EFFECT,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 	}
-	root.AddCommand(newDemo(), newDrill(), newCall(), newOps(), newRuns(), newReviews(), newSweep(), newServe(), newWrap(), newToken(), newKey(), newLint(), newInit(), newImport(), newInstall(), newSandbox(), newPrune(), newRestore(), newPrompt(), newVersion())
+	root.AddCommand(newDemo(), newDrill(), newCall(), newOps(), newRuns(), newReviews(), newSweep(), newServe(), newWrap(), newToken(), newKey(), newLint(), newInit(), newImport(), newInstall(), newSandbox(), newPrune(), newBackup(), newRestore(), newPrompt(), newVersion())
 	root.SetUsageTemplate(usageTemplate)
 	mark(root)
 	return root
