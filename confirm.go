@@ -20,13 +20,16 @@ type Sighting struct {
 // WatchTerms needs one.
 type Sighter interface {
 	// Sight records a sighting and then returns the ids of those of the same tenant and look
-	// that were recorded from since on, newest first, its own left out. Of two that are
-	// recorded at once at least one finds the other.
+	// that were recorded from since on, newest first and at most MaxSightings, its own left
+	// out. Of two that are recorded at once at least one finds the other.
 	Sight(ctx context.Context, s Sighting, since time.Time) ([]ID, error)
 }
 
+// MaxSightings is how many look-alikes one Sight returns.
+const MaxSightings = 100
+
 const (
-	// maxLookAlikes is how many look-alikes are looked at and kept.
+	// maxLookAlikes is how many look-alikes are kept.
 	maxLookAlikes = 8
 	// sightGrace is how long a sighting counts whose operation is not on record (yet).
 	sightGrace = time.Minute
@@ -40,9 +43,10 @@ func (e *Executor) approvalFor(ctx context.Context, tool *Tool, in *Intent, inv 
 		return nil, nil
 	}
 	var alike []ID
+	var seen bool
 	if c.Watch != nil {
 		var err error
-		if alike, err = e.lookAlikes(ctx, c, in, inv); err != nil {
+		if alike, seen, err = e.lookAlikes(ctx, c, in, inv); err != nil {
 			return nil, err
 		}
 	}
@@ -60,7 +64,7 @@ func (e *Executor) approvalFor(ctx context.Context, tool *Tool, in *Intent, inv 
 			return a, nil
 		}
 	}
-	if len(alike) == 0 {
+	if !seen {
 		return nil, nil
 	}
 	a := newApproval(c, ReasonLookAlike, in.Created)
@@ -88,8 +92,9 @@ func (t *turn) asks(in *Intent) (*Approval, *Standing, error) {
 }
 
 // lookAlikes finds the operations that may have had, or may yet have, an effect that looks
-// like the one of an intent.
-func (e *Executor) lookAlikes(ctx context.Context, c *Contract, in *Intent, inv *Invocation) ([]ID, error) {
+// like the one of an intent, and reports whether there are any. It says so too where there
+// are more sightings than it can look at.
+func (e *Executor) lookAlikes(ctx context.Context, c *Contract, in *Intent, inv *Invocation) (alike []ID, some bool, err error) {
 	look := map[string]any{}
 	for _, name := range c.Watch.By {
 		if v, ok := inv.Identity[name]; ok {
@@ -100,15 +105,14 @@ func (e *Executor) lookAlikes(ctx context.Context, c *Contract, in *Intent, inv 
 	}
 	b, err := AppendJSON(nil, map[string]any{"look": look, "tenant": in.Tenant, "tool": in.Tool})
 	if err != nil {
-		return nil, fmt.Errorf("watch: %w", err)
+		return nil, false, fmt.Errorf("watch: %w", err)
 	}
 	s := Sighting{Tenant: in.Tenant, Look: digest("look", b), ID: in.ID, At: in.Created}
 	seen, err := e.store.(Sighter).Sight(ctx, s, in.Created.Add(-c.Watch.Within))
 	if err != nil {
-		return nil, fmt.Errorf("watch: %w", err)
+		return nil, false, fmt.Errorf("watch: %w", err)
 	}
-	var alike []ID
-	for _, id := range seen[:min(len(seen), 8*maxLookAlikes)] {
+	for _, id := range seen {
 		if len(alike) == maxLookAlikes {
 			break
 		}
@@ -120,12 +124,12 @@ func (e *Executor) lookAlikes(ctx context.Context, c *Contract, in *Intent, inv 
 				alike = append(alike, id)
 			}
 		case err != nil:
-			return nil, fmt.Errorf("watch: %w", err)
+			return nil, false, fmt.Errorf("watch: %w", err)
 		case op.Status.Open() || op.Status == Succeeded:
 			alike = append(alike, id)
 		}
 	}
-	return alike, nil
+	return alike, len(alike) > 0 || len(seen) >= MaxSightings, nil
 }
 
 // prepare records an intent that needs a yes, and answers for it. Nothing is sent.

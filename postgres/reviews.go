@@ -54,9 +54,6 @@ const (
 	kindClosed = 2
 )
 
-// maxSightings bounds the look-alikes that one Sight returns.
-const maxSightings = 100
-
 // made makes a statement that is seldom sent. Its parameters are in the order of the kinds.
 func (db *DB) made(sql string, t *tuple, kinds ...kind) statement {
 	s := statement{sql: strings.ReplaceAll(sql, "{schema}", db.opts.Schema), params: t.values}
@@ -98,7 +95,7 @@ func (db *DB) Sight(ctx context.Context, s pawl.Sighting, since time.Time) ([]pa
 	look.int(micros(since))
 	look.uuid(s.ID)
 	look.name(s.Tenant)
-	look.int(maxSightings)
+	look.int(pawl.MaxSightings)
 	if _, err := db.change(ctx, db.made(insertSighting, record, kindUUID, kindInt, kindUUID, kindText),
 		db.made(forgetSighting, forget, kindUUID, kindInt)); err != nil {
 		return nil, fmt.Errorf("postgres: sight: %w", err)

@@ -42,9 +42,6 @@ const (
 	kindClosed = 2
 )
 
-// maxSightings bounds the look-alikes that one Sight returns.
-const maxSightings = 100
-
 // seldom is a write of statements that are made for it: of what is seldom written.
 type seldom struct {
 	header
@@ -88,7 +85,7 @@ func (db *DB) Sight(ctx context.Context, s pawl.Sighting, since time.Time) (ids 
 			p.int(micros(since))
 			p.blob(s.ID[:])
 			p.text(s.Tenant)
-			p.int(maxSightings)
+			p.int(pawl.MaxSightings)
 		}, func(s *sqlite3.Stmt) {
 			var id pawl.ID
 			copy(id[:], s.ColumnRawBlob(0))

@@ -47,7 +47,7 @@ func (m *Memory) unguarded(ctx context.Context, f func()) error {
 func (m *Memory) Sight(ctx context.Context, s pawl.Sighting, since time.Time) (ids []pawl.ID, err error) {
 	err = m.unguarded(ctx, func() {
 		for _, o := range slices.Backward(m.reviews.sightings) {
-			if o.Look == s.Look && o.Tenant == s.Tenant && o.ID != s.ID && !o.At.Before(since) {
+			if o.Look == s.Look && o.Tenant == s.Tenant && o.ID != s.ID && !o.At.Before(since) && len(ids) < pawl.MaxSightings {
 				ids = append(ids, o.ID)
 			}
 		}
