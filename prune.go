@@ -12,8 +12,8 @@ type Pruner interface {
 	// Oldest lists operations of every tenant in the order in which they were begun, behind
 	// the one with the given id; the zero id begins with the oldest.
 	Oldest(ctx context.Context, behind ID, limit int) ([]*Operation, error)
-	// Forget removes settled operations with their histories, each if its version is still
-	// the one given, and returns how many it removed.
+	// Forget removes settled operations with their histories and sightings, each if its
+	// version is still the one given, and returns how many it removed.
 	Forget(ctx context.Context, settled []Settled) (int, error)
 }
 

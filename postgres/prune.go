@@ -19,7 +19,8 @@ const (
 			DELETE FROM {schema}.states s WHERE s.id = $1 AND s.version = $2 AND NOT s.open AND s.review IS NULL AND s.due IS NULL RETURNING s.id
 		), intent AS (DELETE FROM {schema}.intents i USING gone WHERE i.id = gone.id),
 		history AS (DELETE FROM {schema}.changes c USING gone WHERE c.id = gone.id),
-		told AS (DELETE FROM {schema}.notices n USING gone WHERE n.id = gone.id)
+		told AS (DELETE FROM {schema}.notices n USING gone WHERE n.id = gone.id),
+		sighted AS (DELETE FROM {schema}.sightings g USING gone WHERE g.id = gone.id)
 		SELECT id FROM gone`
 )
 

@@ -16,11 +16,12 @@ const (
 	selectOldest = `SELECT ` + columns + ` FROM ` + joined + ` WHERE i.op > coalesce((SELECT op FROM intents WHERE id = ?1), ?2) ORDER BY i.op LIMIT ?3`
 
 	deleteSettled = `DELETE FROM states WHERE op = (SELECT op FROM intents WHERE id = ?1) AND version = ?2
-		AND NOT open AND review IS NULL AND due IS NULL RETURNING op, once_claim`
+		AND NOT open AND due IS NULL RETURNING op, once_claim`
 	deleteIntentOf  = `DELETE FROM intents WHERE op = ?1 RETURNING identity_claim, gen, run`
 	deleteClaimOf   = `DELETE FROM claims WHERE claim = ?1 AND n = ?2 AND op = ?3`
 	deleteChangesOf = `DELETE FROM changes WHERE line >= ?1 << 20 AND line < (?1 + 1) << 20`
 	deleteNoticesOf = `DELETE FROM notices WHERE op = ?1`
+	deleteSighting  = `DELETE FROM sightings WHERE id = ?1`
 )
 
 // Oldest lists operations of every tenant in the order in which they were begun.
@@ -81,7 +82,7 @@ func (db *DB) Forget(ctx context.Context, settled []pawl.Settled) (forgotten int
 			gone := func(claim []byte, n int64) error {
 				return w.once(deleteClaimOf, func(p *params) { p.blob(claim); p.int(n); p.int(op) }, none)
 			}
-			err := gone(place[:], op)
+			err := errors.Join(gone(place[:], op), w.once(deleteSighting, func(p *params) { p.blob(s.ID[:]) }, none))
 			for n, claim := range held {
 				err = errors.Join(err, gone(claim, n))
 			}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawl-dev/pawl"
 )
@@ -48,6 +49,7 @@ func (m *Memory) Forget(ctx context.Context, settled []pawl.Settled) (forgotten 
 
 func (m *Memory) forget(r *record) {
 	delete(m.byID, r.op.ID)
+	m.reviews.sightings = slices.DeleteFunc(m.reviews.sightings, func(s pawl.Sighting) bool { return s.ID == r.op.ID })
 	for claim, holder := range m.claims {
 		if holder == r {
 			delete(m.claims, claim)

@@ -79,13 +79,40 @@ func testPrune(t *testing.T, s suite) {
 			t.Errorf("history of the new one: %v", err)
 		}
 	})
+	s.test(t, "its sighting", func(t *testing.T, store pawl.Store) {
+		p := pruner(t, store)
+		sighter, ok := store.(pawl.Sighter)
+		if !ok {
+			t.Skip("the store does not watch")
+		}
+		at := now(t, store)
+		op := begin(t, store, Seed{Tool: "refund", Identity: "a"})
+		sight := func(id pawl.ID) []pawl.ID {
+			t.Helper()
+			found, err := sighter.Sight(t.Context(), pawl.Sighting{Look: digest("look", "a"), ID: id, At: at}, at.Add(-time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		sight(op.ID)
+		other := pawl.NewID(at)
+		sight(other)
+		move(t, store, op, pawl.Succeeded, func(st *pawl.State) { st.Lease, st.Due = time.Time{}, time.Time{} })
+		if n, err := p.Forget(t.Context(), []pawl.Settled{{ID: op.ID, Version: op.Version}}); n != 1 || err != nil {
+			t.Fatalf("got %d, %v; want 1", n, err)
+		}
+		if found := sight(pawl.NewID(at)); len(found) != 1 || found[0] != other {
+			t.Errorf("got look-alikes %v, want %v alone", found, other)
+		}
+	})
 	s.test(t, "in review", func(t *testing.T, store pawl.Store) {
 		p := pruner(t, store)
 		op := begin(t, store, Seed{Tool: "refund", Identity: "a"})
 		move(t, store, op, pawl.Succeeded, func(st *pawl.State) {
 			st.Lease, st.Due, st.Review, st.ReviewReason = time.Time{}, time.Time{}, st.Updated, pawl.ReasonDuplicateSeen
 		})
-		if n, err := p.Forget(t.Context(), []pawl.Settled{{ID: op.ID, Version: op.Version + 1}}); n != 0 || err != nil {
+		if n, err := p.Forget(t.Context(), []pawl.Settled{{ID: op.ID, Version: op.Version}}); n != 0 || err != nil {
 			t.Errorf("got %d, %v; want what waits for a person to stay", n, err)
 		}
 	})

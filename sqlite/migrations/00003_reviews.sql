@@ -8,6 +8,7 @@ CREATE TABLE sightings (
 	tenant TEXT NOT NULL,
 	PRIMARY KEY (look, at, id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX sightings_id ON sightings (id);
 
 -- What an operator is to be told: kind 1 that an operation waits for a person since a time,
 -- kind 2 that it does so no longer. due is NULL once it is told or given up, told is the
