@@ -16,7 +16,7 @@ const (
 	selectOldest = `SELECT ` + columns + ` FROM ` + joined + ` WHERE i.op > coalesce((SELECT op FROM intents WHERE id = ?1), ?2) ORDER BY i.op LIMIT ?3`
 
 	deleteSettled = `DELETE FROM states WHERE op = (SELECT op FROM intents WHERE id = ?1) AND version = ?2
-		AND NOT open AND due IS NULL RETURNING op, once_claim`
+		AND NOT open AND review IS NULL AND due IS NULL RETURNING op, once_claim`
 	deleteIntentOf  = `DELETE FROM intents WHERE op = ?1 RETURNING identity_claim, gen, run`
 	deleteClaimOf   = `DELETE FROM claims WHERE claim = ?1 AND n = ?2 AND op = ?3`
 	deleteChangesOf = `DELETE FROM changes WHERE line >= ?1 << 20 AND line < (?1 + 1) << 20`
