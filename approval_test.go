@@ -90,6 +90,20 @@ func TestSweeperSendsWhatWasApproved(t *testing.T) {
 }
 
 // TestWaitingCallGoesOnAfterTheYes inside its own turn.
+// TestSweeperTriesAgainWhatWasApproved: the provider could not be reached at first.
+func TestSweeperTriesAgainWhatWasApproved(t *testing.T) {
+	play(t, asking, func(h *house) {
+		ex := h.executor(nil)
+		h.do(ex, call(nil))
+		h.approve(ex)
+		h.provider.script = []string{"unsent", "unsent"}
+		ex.Start()
+		if op := h.settled(); op.Status != pawl.Succeeded || len(op.Attempts) != 3 || h.provider.effects() != 1 {
+			t.Errorf("got %s after %d attempts with %d effects, want SUCCEEDED by the third", op.Status, len(op.Attempts), h.provider.effects())
+		}
+	})
+}
+
 func TestWaitingCallGoesOnAfterTheYes(t *testing.T) {
 	play(t, asking, func(h *house) {
 		ex := h.executor(nil)

@@ -266,6 +266,7 @@ func (e *Executor) firstPermit(ctx context.Context, op *Operation, tool *Tool) (
 func (f *flight) takeApproved(ctx context.Context, op *Operation) bool {
 	f.deadline = time.Now().Add(f.e.opts.Turn)
 	f.end = f.deadline.Add(-f.e.opts.Reserve)
+	f.caller = f.ctx // which nobody leaves
 	if op.ContractHash != f.tool.hash {
 		return f.event(&Event{Kind: EventLapse, Contract: f.tool.hash})
 	}

@@ -17,9 +17,10 @@ type flight struct {
 	id   ID
 	tool *Tool
 	ctx  context.Context // values of the call that began it, never its end
-	// caller ends when that call is over or its caller has gone; nil for the sweeper.
+	// caller ends when that call is over or its caller has gone; nil for the sweeper, unless
+	// it sends what was approved.
 	caller context.Context
-	// end is when the call's turn has to report; zero for the sweeper.
+	// end is when the call's turn has to report; zero where caller is nil.
 	end time.Time
 	// deadline is the absolute end of the turn, for providers that take one.
 	deadline time.Time
