@@ -106,8 +106,9 @@ type Intent struct {
 
 	// The claims an operation holds, each unique within the store. IdentityClaim with Gen
 	// is held for ever; StepClaim, of the identity in its run, while the operation is open;
-	// OnceClaim, by the first step of a run that has the effect, while it is open or has
-	// succeeded; SubjectClaim while it is open. A zero digest claims nothing.
+	// OnceClaim, by the first step of a run that has the effect, or of a plan's step by its
+	// call, while it is open or has succeeded; SubjectClaim while it is open. A zero digest
+	// claims nothing.
 	IdentityClaim Digest `json:"-"`
 	StepClaim     Digest `json:"-"`
 	OnceClaim     Digest `json:"-"`

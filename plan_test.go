@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +166,55 @@ func TestResumeReplaysWhatIsSettled(t *testing.T) { // trials E2, E7
 			t.Errorf("the next step: got %s %s, want it done", env.Status, env.Reason)
 		}
 		tr.wantEffects(map[string]int{"book_hotel": 1, "book_flight": 1, "send_email": 1})
+	})
+}
+
+// TestStepOfAPlanHasOneCall: also where several come at once, and where the one before it was
+// provably not sent and comes again.
+func TestStepOfAPlanHasOneCall(t *testing.T) {
+	travel(t, func(tr *trip) {
+		hotel := tr.tools["book_hotel"]
+		hotel.prepare = func() { time.Sleep(time.Second) } // all have looked before the first begins
+		ex := tr.worker(nil)
+		tr.register(ex, journey)
+		envs := make(chan pawl.Envelope)
+		for i := range 8 {
+			go func() {
+				c := step("1", "book_hotel")
+				c.Args = json.RawMessage(fmt.Sprintf(`{"id":"H-%d"}`, i))
+				env, err := ex.Do(context.Background(), c)
+				if err != nil {
+					t.Error(err)
+				}
+				envs <- env
+			}()
+		}
+		done := 0
+		for range 8 {
+			switch env := <-envs; {
+			case env.Status == pawl.Succeeded:
+				done++
+			case env.ActionTaken != pawl.Refused || env.Reason != pawl.ReasonNotInPlan:
+				t.Errorf("got %s %s, want it refused because the step has had its call", env.Status, env.Reason)
+			}
+		}
+		if done != 1 {
+			t.Errorf("got %d calls that succeeded, want 1", done)
+		}
+		hotel.prepare = nil
+		flight := tr.tools["book_flight"]
+		flight.script = []string{"unsent", "unsent", "unsent"}
+		first, second := step("2", "book_flight"), step("2", "book_flight")
+		second.Args = json.RawMessage(`{"id":"another"}`)
+		if env := tr.do(ex, first); env.Reason != pawl.ReasonNotSent {
+			t.Errorf("got %s %s, want it not sent", env.Status, env.Reason)
+		}
+		if env := tr.do(ex, second); env.Status != pawl.Succeeded {
+			t.Errorf("got %s %s, want another call of the step", env.Status, env.Reason)
+		}
+		if env := tr.do(ex, first); env.Status != pawl.FailedNoEffect {
+			t.Errorf("the first once more: got %s %s, want no effect", env.Status, env.Reason)
+		}
+		tr.wantEffects(map[string]int{"book_hotel": 1, "book_flight": 1})
 	})
 }

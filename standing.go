@@ -23,6 +23,9 @@ func (t *turn) meet(s *Standing) (*Envelope, error) {
 	case ClaimStep:
 		return t.meetOpen(op), nil
 	case ClaimOnce:
+		if t.planned {
+			return t.stepTaken(), nil
+		}
 		return t.meetDone(op), nil
 	case ClaimKey:
 		if op.IdentityClaim != t.identityClaim() {

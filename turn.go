@@ -317,6 +317,11 @@ func (t *turn) intent(gen int) (*Intent, error) {
 	if t.repeat || t.undoes != (ID{}) || !holds(doneHoldsSteps) {
 		in.OnceClaim = Digest{} // what undoes an effect is held once by the key of the effect
 	}
+	if t.planned && holds(callsFitThePlan) {
+		if in.OnceClaim, err = planClaim(t.call); err != nil {
+			return nil, fmt.Errorf("step: %w", err)
+		}
+	}
 	if !holds(openHoldsSteps) {
 		in.StepClaim, in.OnceClaim = Digest{}, Digest{}
 	}

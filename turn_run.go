@@ -67,6 +67,21 @@ func (t *turn) fit(r *Run) (Reason, string, error) {
 	return ReasonNone, "", nil
 }
 
+// planClaim is what the call of a plan's step holds against any other one.
+func planClaim(call *Call) (Digest, error) {
+	b, err := AppendJSON(nil, map[string]any{"run": call.Run, "step": call.Step, "tenant": call.Tenant})
+	if err != nil {
+		return Digest{}, err
+	}
+	d := digest("plan", b)
+	return placed(d, RunPlace(call.Run), d), nil
+}
+
+// stepTaken refuses a call of a plan's step that has another one by now.
+func (t *turn) stepTaken() *Envelope {
+	return t.refuse(ReasonNotInPlan, fmt.Sprintf("step %q of the plan has had its call", shown(t.call.Step, 60)))
+}
+
 // isPlanned reports whether the call is a step of a registered plan that it fits.
 func (t *turn) isPlanned() bool {
 	if t.call.Run == "" || t.call.Step == "" {
