@@ -57,8 +57,8 @@ type Options struct {
 	// AllowedHosts are names under which the API may be called beside the loopback
 	// interface's and the listener's own address, without port.
 	AllowedHosts []string
-	// Retain is how long Serve keeps operations that are settled and not needed any more; see
-	// pawl.Prune. Zero keeps them for ever.
+	// Retain is how long Serve keeps operations that are settled and not needed any more, at
+	// least pawl.MinKeep; see pawl.Prune. Zero keeps them for ever.
 	Retain time.Duration
 	// Grace is how long Serve may take to end; default 20 s.
 	Grace time.Duration

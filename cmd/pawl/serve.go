@@ -42,6 +42,9 @@ is JSON on stderr.`,
 		Example: "  pawl serve -c pawl.yaml --listen 127.0.0.1:7295",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if retain != 0 && retain < pawl.MinKeep {
+				return usage("--retain: want at least %dh, such as 90d", int(pawl.MinKeep.Hours()))
+			}
 			door.Version = thisBuild().Version
 			logger := slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))
 			slog.SetDefault(logger)
