@@ -239,7 +239,7 @@ func (t *turn) sendApproved(op *Operation) (*Envelope, error) {
 	case mayBeWritten(err):
 		return undecided(t.effect, op.ID.String()), err
 	case notWritten(err):
-		return t.replay(op), err
+		return t.replay(t.latest(op)), err
 	default:
 		return nil, nil // it moved: look again
 	}

@@ -72,6 +72,21 @@ func (s *sim) events(d draw, jumps time.Duration) {
 			s.wg.Go(func() { s.person(p, s.dice.at("person", p.name, s.clock(time.Now()))) })
 		})
 	}
+	if slices.ContainsFunc(s.remotes, func(r *remote) bool { return r.contract.Confirm != nil }) {
+		for range 4 + d.IntN(8) {
+			add(d.between(0, window), func() {
+				p := s.pickProcess(d)
+				s.wg.Go(func() { s.approvers(p, s.dice.at("approvers", p.name, s.clock(time.Now()))) })
+			})
+		}
+	}
+	if d.chance(0.1) {
+		run, tenant := pick(d, "run-1", "run-2", "run-3"), pick(d, "acme", "acme", "beta")
+		add(d.between(0, window), func() {
+			p := s.pickProcess(d)
+			s.wg.Go(func() { s.callOff(p, tenant, run) })
+		})
+	}
 	slices.SortFunc(deeds, func(a, b deed) int { return cmp.Compare(a.at, b.at) })
 	for _, x := range deeds {
 		time.Sleep(time.Until(s.start.Add(x.at)))
@@ -263,7 +278,7 @@ func (s *sim) judgeEnvelope(p *process, a *ask, env *pawl.Envelope, known time.T
 			s.fail("%s got the reference %s of another effect than its own", call, env.ResultRef)
 		}
 	case pawl.FailedNoEffect:
-	case pawl.Pending, pawl.Unknown:
+	case pawl.Prepared, pawl.Pending, pawl.Unknown:
 		if env.RetrySafe {
 			s.fail("%s was told that repeating an %s is safe", call, env.Status)
 		}
@@ -290,6 +305,9 @@ func (s *sim) person(p *process, d draw) {
 		return
 	}
 	for _, op := range ops {
+		if op.Status == pawl.Prepared {
+			continue // is for those who approve
+		}
 		s.mu.Lock()
 		happened := len(s.ops[op.ID].remote.effects(op.Key.String(), time.Now())) > 0
 		s.mu.Unlock()

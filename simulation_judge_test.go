@@ -19,7 +19,7 @@ func (s *sim) judge() {
 	}
 	s.judgeLedgers()
 	for _, t := range s.told {
-		if t.env.Status == pawl.FailedNoEffect {
+		if t.env.Status == pawl.FailedNoEffect || t.env.Status == pawl.Prepared {
 			s.judgeTold(t)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *sim) judgeTold(t telling) {
 				given = t.known
 			}
 			if permit.at.Before(given) {
-				s.fail("%s was told FAILED_NO_EFFECT (%s %s, call %s) at %s, but its effect %s has a permit of %s", t.intention, t.env.Reason, t.env.ActionTaken, t.p.name, s.clock(t.at), e.ref, s.clock(permit.at))
+				s.fail("%s was told %s (%s %s, call %s) at %s, but its effect %s has a permit of %s", t.intention, t.env.Status, t.env.Reason, t.env.ActionTaken, t.p.name, s.clock(t.at), e.ref, s.clock(permit.at))
 			}
 		}
 	}
@@ -140,6 +140,9 @@ func replays(c *change, e *pawl.Entry) error {
 	ev := &pawl.Event{
 		Kind: pawl.EventKind(e.Event), At: e.At, Asked: e.At, By: e.By, Token: c.before.Token, Lease: c.state.Lease, Attempt: e.Attempt,
 		Evidence: e.Evidence, Probe: e.Probe, Fence: e.Fence, Decision: e.Decision, Reason: e.Reason,
+	}
+	if ev.Kind == pawl.EventPermit || ev.Kind == pawl.EventLapse {
+		ev.Contract = c.before.ContractHash
 	}
 	if ev.Kind == pawl.EventProbe {
 		ev.Asked = c.state.Probes.Last

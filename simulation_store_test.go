@@ -288,6 +288,7 @@ func (s *sim) commit(p *process, rec *record, c change) {
 			s.fail("%s has %d permits, at most %d are allowed", rec.intention, len(rec.permits), most)
 		}
 		s.judgePermit(rec)
+		s.judgeYes(rec, &c)
 	}
 	if c.before != nil && c.before.Status == pawl.Succeeded && n.Status != pawl.Succeeded {
 		s.fail("%s was SUCCEEDED and is %s", rec.intention, n.Status)

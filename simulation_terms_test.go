@@ -86,6 +86,11 @@ func drawTerms(r draw, tool string, jumps time.Duration) *terms {
 	if r.chance(0.15) {
 		c.Snapshot = true
 	}
+	if r.chance(0.3) {
+		c.Confirm = &pawl.ConfirmTerms{
+			Always: true, TwoPersons: r.chance(0.3), Expires: r.between(10*second, 3*time.Minute), Valid: r.between(3*second, time.Minute),
+		}
+	}
 	t.contract = c
 	t.flight = c.Flight - jumps
 	return t

@@ -36,7 +36,10 @@ var sometimes = []string{
 	"effect hidden by the lag", "effect that the probe never shows", "question without an answer",
 	"crash", "store failed", "store busy", "store full", "slow read", "slow write", "write hung", "stop", "clock jump",
 	"event takeover", "event retry", "event resend", "event snapshot", "event give_back", "event no_answer", "event review", "event quiet",
-	"alarm stale_evidence", "new generation",
+	"alarm stale_evidence", "new generation", "run called off", "event permit", "event lapse", "event abort",
+	"approver decided: approve", "approver decided: reject", "approver decided: withdraw", "approver refused: version",
+	"approver refused: too_late", "approver refused: persons", "told PREPARED approval_needed executed", "told PREPARED approval_needed replayed",
+	"told PREPARED approved replayed", "told FAILED_NO_EFFECT not_approved replayed", "told FAILED_NO_EFFECT run_aborted refused",
 	"ends FAILED_NO_EFFECT by probe absent", "ends FAILED_NO_EFFECT by fence fenced", "ends FAILED_NO_EFFECT by person person",
 	"ends SUCCEEDED by probe probe_found", "ends SUCCEEDED by resend confirmed", "ends SUCCEEDED by late_news late_news",
 	"ends SUCCEEDED by person person", "ends UNKNOWN in review",
@@ -51,14 +54,15 @@ var sometimes = []string{
 // rarely lists what need not happen in the few schedules that are played on files.
 var rarely = []string{
 	"clock jump", "fence called accepted work off", "fence let accepted work be", "given up before the write",
-	"person refused: version", "told FAILED_NO_EFFECT generations refused",
+	"person refused: version", "told FAILED_NO_EFFECT generations refused", "approver refused: too_late", "told PREPARED approved replayed",
 }
 
 // TestSimulation plays schedules drawn from seeds against the real executor, in fake
 // time: several processes on one store, calls in other words and at other steps, lost,
 // late, repeated and refused requests, probes that lag, fences, crashes, stores that
-// fail, clocks that jump and people who decide. Each provider keeps to its declared
-// terms and counts effects in a ledger of its own, by which the promises are judged.
+// fail, clocks that jump, people who decide, calls that need a yes, and runs that are
+// called off. Each provider keeps to its declared terms and counts effects in a ledger of
+// its own, by which the promises are judged.
 //
 // A schedule is the same whenever its seed is played, except where two things happen at
 // one instant. A seed that fails now and then fails with -count.

@@ -34,6 +34,7 @@ type sim struct {
 	ops     map[pawl.ID]*record
 	begins  []*record
 	told    []telling
+	said    map[pawl.ID][]yes
 	newest  *permit // given by the write under way
 	pending int     // timers of the remotes
 
@@ -49,7 +50,7 @@ type sim struct {
 func newSim(seed uint64, open func() pawl.Store) *sim {
 	s := &sim{
 		seed: seed, dice: dice{seed}, open: open, store: open(), start: time.Now(), mu: make(lock, 1),
-		ops: map[pawl.ID]*record{}, counts: map[string]int{}, parents: map[string]string{"run-1": "parent", "run-2": "parent", "run-3": "other"},
+		ops: map[pawl.ID]*record{}, said: map[pawl.ID][]yes{}, counts: map[string]int{}, parents: map[string]string{"run-1": "parent", "run-2": "parent", "run-3": "other"},
 	}
 	if m, ok := s.store.(*storetest.Memory); ok {
 		m.SetClock(func() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) })
@@ -296,6 +297,7 @@ func (s *sim) rest() {
 		time.Sleep(15 * second)
 		if d.chance(0.1) {
 			s.person(last, d)
+			s.approvers(last, d)
 		}
 	}
 	time.Sleep(2 * time.Minute) // for what may still land

@@ -349,10 +349,11 @@ func (t *turn) answer(f *flight) *Envelope {
 }
 
 // latest is an operation that a call has waited for, as it is now. Before a caller is told
-// that nothing happened, the record is looked at once more: another worker may have reopened
-// the operation, or begun the next generation, while this one waited.
+// that nothing happened, the record is looked at once more: another worker may have sent
+// what was approved, reopened the operation, or begun the next generation, while this one
+// waited.
 func (t *turn) latest(op *Operation) *Operation {
-	if op.Status == FailedNoEffect {
+	if op.Status == FailedNoEffect || op.Status == Prepared {
 		if s, err := t.look(op.IdentityClaim); err == nil && s != nil {
 			return s.Op
 		}
