@@ -206,6 +206,7 @@ func (s *stepper) learn(d *Decision) error {
 	switch {
 	case s.op.Status == Unknown:
 	case s.op.Status == Pending && !s.op.Lease.After(s.ev.At):
+		s.lose()
 	case s.op.Status == FailedNoEffect && happened && len(s.op.Attempts) > 0:
 	case s.op.Status == Succeeded && happened && !s.op.Review.IsZero():
 	case s.op.Status == Pending:

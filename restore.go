@@ -97,11 +97,7 @@ func (s *stepper) restore() error {
 	if s.op.Status == Prepared {
 		s.next.Review, s.next.ReviewReason = time.Time{}, ReasonNone // it was about the yes
 	}
-	for i := range s.next.Attempts {
-		if a := &s.next.Attempts[i]; a.Out() {
-			a.Lost = true
-		}
-	}
+	s.lose()
 	s.next.Token = s.ev.NewToken
 	s.next.Attempts = append(s.next.Attempts, r.permits(len(s.next.Attempts))...)
 	s.next.Probes = Probes{Count: s.next.Probes.Count, Last: s.next.Probes.Last}

@@ -343,3 +343,19 @@ func TestDuplicateStaysAPersons(t *testing.T) {
 		t.Errorf("got review %q after a person's word, want none", op.ReviewReason)
 	}
 }
+
+// TestPersonsWordEndsTheWaitForALostAttempt: nobody listens any more to what was out under a
+// lease that is over, so that nothing waits for it before the effect is undone.
+func TestPersonsWordEndsTheWaitForALostAttempt(t *testing.T) {
+	t.Parallel()
+	c := undoable()
+	c.CallerSends, c.PauseUnbounded = true, true
+	op := pending(c)
+	op.Lease = t0.Add(time.Minute)
+	op = after(op, ev(EventDecide, 2*time.Minute, func(e *Event) {
+		e.Decision = &Decision{Choice: ChoiceHappened, Who: "ana", Why: "it is in their list", Version: op.Version}
+	}))
+	if from := op.undoableFrom(); op.Status != Succeeded || op.Attempts[0].Out() || from.After(t0.Add(2*time.Minute)) {
+		t.Errorf("got %s, undone from %v; want it SUCCEEDED and nothing waited for", op.Status, from)
+	}
+}

@@ -295,11 +295,7 @@ func (s *stepper) takeover() error {
 	case s.ev.Token != s.op.Token:
 		return s.refuse(RefusedStale, "")
 	}
-	for i := range s.next.Attempts {
-		if a := &s.next.Attempts[i]; a.Out() {
-			a.Lost = true
-		}
-	}
+	s.lose()
 	if s.op.Status == Pending {
 		s.next.Status, s.next.Reason = Unknown, ReasonOwnerLost
 		if !holds(lapsedIsUnknown) {
@@ -307,6 +303,15 @@ func (s *stepper) takeover() error {
 		}
 	}
 	return nil
+}
+
+// lose gives up what was out under a lease that is over: it may have been sent.
+func (s *stepper) lose() {
+	for i := range s.next.Attempts {
+		if a := &s.next.Attempts[i]; a.Out() {
+			a.Lost = true
+		}
+	}
 }
 
 // quiet ends the claim on the subject. It is a matter of time and needs no lease.
