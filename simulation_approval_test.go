@@ -63,12 +63,15 @@ func (s *sim) approver(p *process, d draw, op *pawl.Operation) {
 	}
 }
 
-// callOff calls a run off.
+// callOff calls a run off. Once that is told, nothing begins in it any more.
 func (s *sim) callOff(p *process, tenant, run string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*second)
 	defer cancel()
 	if _, err := p.ex.Abort(ctx, tenant, run, pawl.Abort{Who: "ed", Why: "it is off"}); err == nil {
 		s.saw("run called off")
+		s.mu.Lock()
+		s.off[tenant+"|"+run] = true
+		s.mu.Unlock()
 		s.log("%s: run %s of %q is called off", p.name, run, tenant)
 	}
 }

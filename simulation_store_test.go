@@ -257,6 +257,9 @@ func (s *sim) begun(p *process, op *pawl.Operation, first []byte) {
 	rec := &record{op: op, remote: s.remote(op.Tool), again: op.Attributes["again"] != ""}
 	rec.place = placeOf(op)
 	rec.intention, rec.subject = rec.remote.intention(rec.place), rec.remote.subject(rec.place)
+	if s.off[op.Tenant+"|"+op.Run] {
+		s.fail("%s began in a run that was called off", rec.intention)
+	}
 	if op.Gen > 0 {
 		s.saw("new generation")
 	}

@@ -35,6 +35,7 @@ type sim struct {
 	begins  []*record
 	told    []telling
 	said    map[pawl.ID][]yes
+	off     map[string]bool // runs that are called off, by tenant and name
 	newest  *permit // given by the write under way
 	pending int     // timers of the remotes
 
@@ -50,7 +51,7 @@ type sim struct {
 func newSim(seed uint64, open func() pawl.Store) *sim {
 	s := &sim{
 		seed: seed, dice: dice{seed}, open: open, store: open(), start: time.Now(), mu: make(lock, 1),
-		ops: map[pawl.ID]*record{}, said: map[pawl.ID][]yes{}, counts: map[string]int{}, parents: map[string]string{"run-1": "parent", "run-2": "parent", "run-3": "other"},
+		ops: map[pawl.ID]*record{}, said: map[pawl.ID][]yes{}, off: map[string]bool{}, counts: map[string]int{}, parents: map[string]string{"run-1": "parent", "run-2": "parent", "run-3": "other"},
 	}
 	if m, ok := s.store.(*storetest.Memory); ok {
 		m.SetClock(func() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) })
