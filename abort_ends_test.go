@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,9 +156,9 @@ func TestRunsLeaveHandsForOthers(t *testing.T) {
 		ex := tr.worker(&pawl.Options{SweepBatch: 4})
 		flight := tr.tools["book_flight"]
 		flight.script = []string{"lost"}
-		known := false
+		var known atomic.Bool
 		flight.probe = func(*pawl.Operation) pawl.ProbeResult {
-			if !known {
+			if !known.Load() {
 				return pawl.ProbeResult{Outcome: pawl.Inconclusive}
 			}
 			return pawl.ProbeResult{Outcome: pawl.Found, Match: pawl.MatchKey, Count: 1}
@@ -180,7 +181,7 @@ func TestRunsLeaveHandsForOthers(t *testing.T) {
 			}
 		}
 		time.Sleep(8 * time.Second)
-		known = true
+		known.Store(true)
 		from := time.Now()
 		for {
 			found, err := tr.store.Find(context.Background(), pawl.Query{Tool: "book_flight"})

@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,9 +179,10 @@ func TestCompensationAfterARestoreAsksFirst(t *testing.T) {
 		stop(ex)
 		r := &pawl.Restore{Copied: time.Now(), At: time.Now().Add(time.Hour), Until: time.Now().Add(2 * time.Hour), By: "ana"}
 		time.Sleep(24 * time.Hour)
-		made := true
+		var made atomic.Bool
+		made.Store(true)
 		tr.tools["cancel_hotel"].probe = func(*pawl.Operation) pawl.ProbeResult {
-			if !made {
+			if !made.Load() {
 				return pawl.ProbeResult{Outcome: pawl.Absent}
 			}
 			return pawl.ProbeResult{Outcome: pawl.Found, Match: pawl.MatchKey, Count: 1}
@@ -191,7 +193,7 @@ func TestCompensationAfterARestoreAsksFirst(t *testing.T) {
 		tr.wantOutcomes(tr.over(ex), "book_hotel undone")
 		tr.wantEffects(map[string]int{"book_hotel": 1}) // this ledger has not seen what was made before
 
-		made = false
+		made.Store(false)
 		late := step("2", "book_flight")
 		late.Run = "trip-2"
 		tr.do(ex, late)
