@@ -211,6 +211,10 @@ func (l *linter) reconciliation() {
 			l.add(Warning, "unchecked_key", fmt.Sprintf("the probe recognises effects by %s, and match does not compare it: only a parameter of the request has it", p.By),
 				"a provider that ignores the parameter shows the effects of others, and one of them is taken for this one")
 		}
+		if m := l.tool.probe.request.method; m != "" && m != "GET" && m != "HEAD" {
+			l.add(Notice, "probe_may_write", fmt.Sprintf("the probe is a %s, which need not be a read", m),
+				"if it has an effect, it has it each time that doubt is looked into: give it a credential that only reads")
+		}
 		if p.By == "state" && k.Snapshot == nil {
 			l.add(Warning, "no_snapshot", "a probe by state without a snapshot",
 				"a state that was there before the call looks like its effect")
