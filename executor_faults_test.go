@@ -363,3 +363,21 @@ func TestResultsThatCannotBeKeptAreStillSuccesses(t *testing.T) {
 		}
 	})
 }
+
+// TestEffectThatOthersUndoLater: the record says what was true when it was settled, and when
+// that was. Nothing is sent for what somebody else has undone since.
+func TestEffectThatOthersUndoLater(t *testing.T) { // RE11
+	play(t, nil, func(h *house) {
+		ex := h.executor(nil)
+		h.want(h.do(ex, call(nil)), "SUCCEEDED", 1)
+		settled := h.operation().Updated
+		h.provider.mu.Lock()
+		h.provider.ledger = nil
+		h.provider.mu.Unlock()
+		time.Sleep(48 * time.Hour)
+		h.want(h.do(ex, call(nil)), "SUCCEEDED * replayed", 0)
+		if op := h.operation(); !op.Updated.Equal(settled) || h.provider.requests() != 1 {
+			t.Errorf("got %d requests and a record of %v, want one and that of %v", h.provider.requests(), op.Updated, settled)
+		}
+	})
+}
