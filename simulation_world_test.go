@@ -36,8 +36,8 @@ type sim struct {
 	told    []telling
 	said    map[pawl.ID][]yes
 	off     map[string]bool // runs that are called off, by tenant and name
-	newest  *permit // given by the write under way
-	pending int     // timers of the remotes
+	newest  *permit         // given by the write under way
+	pending int             // timers of the remotes
 
 	notes  sync.Mutex // guards what follows
 	trace  []string
