@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -203,6 +204,7 @@ func (t *turn) within(write func(context.Context) *flight) bool {
 	done := make(chan struct{})
 	t.e.work.Add(1)
 	go func() {
+		growStack()
 		f := write(ctx)
 		if f == nil || !f.permit || f.op.Contract.Snapshot {
 			close(done)
@@ -236,6 +238,15 @@ func (t *turn) within(write func(context.Context) *flight) bool {
 	case <-moment.C:
 		return false
 	}
+}
+
+// growStack gives a goroutine at once the stack that a call needs. By itself the stack would
+// be doubled, and copied, three times.
+//
+//go:noinline
+func growStack() {
+	var room [8 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // notBegun answers for a Begin that failed. Only a store that says that nothing was
