@@ -29,6 +29,7 @@ const (
 		held, open, status, version, review, ref, state_sum, token, lease, due, claim_sum)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING`
 	insertClaim    = `INSERT INTO claims (claim, n, op) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	insertClaims   = `INSERT INTO claims (claim, n, op) VALUES (?1, -1, ?4), (?2, ?3, ?4) ON CONFLICT DO NOTHING`
 	deleteClaim    = `DELETE FROM claims WHERE claim = ?1 AND n = ?2`
 	insertContract = `INSERT INTO contracts (hash, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING`
 )
@@ -237,18 +238,21 @@ func (b *beginning) insert(w *writer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if once := r.claims[claimOnce]; free && claimed(once) && r.held&heldOnce != 0 {
-		if free, err = w.claim(once[:], onceClaim, op); err != nil {
-			return false, err
-		}
+	identity, once := r.claims[claimIdentity], r.claims[claimOnce]
+	switch takes := claimed(once) && r.held&heldOnce != 0; {
+	case !free:
+	case takes && claimed(identity):
+		free, err = w.claimBoth(&once, &identity, r.gen, op)
+	case takes:
+		free, err = w.claim(once[:], onceClaim, op)
+	case claimed(identity):
+		_, err = w.claim(identity[:], r.gen, op)
+	}
+	if err != nil {
+		return false, err
 	}
 	if !free {
 		return false, b.undo(w, op)
-	}
-	if claimed(r.claims[claimIdentity]) {
-		if _, err := w.claim(r.claims[claimIdentity][:], r.gen, op); err != nil {
-			return false, err
-		}
 	}
 	if place := pawl.RunPlace(r.run); r.run != "" && place != [4]byte(r.claims[claimIdentity][:4]) {
 		if _, err := w.claim(place[:], op, op); err != nil {
@@ -288,6 +292,27 @@ func (w *writer) claim(claim []byte, n, op int64) (bool, error) {
 	p.int(n)
 	p.int(op)
 	return p.exec()
+}
+
+// claimBoth takes the once-claim with the claim of an identity, which was found to be free, by
+// one statement, or neither.
+func (w *writer) claimBoth(once, identity *pawl.Digest, gen, op int64) (bool, error) {
+	p := params{s: w.stmt.insertClaims}
+	p.blob(once[:])
+	p.blob(identity[:])
+	p.int(gen)
+	p.int(op)
+	if changed, err := p.exec(); !changed || err != nil {
+		return false, err
+	}
+	if w.conn.Changes() == 2 {
+		return true, nil
+	}
+	p = params{s: w.stmt.deleteClaim}
+	p.blob(identity[:])
+	p.int(gen)
+	_, err := p.exec()
+	return false, err
 }
 
 // row copies one operation out.

@@ -62,7 +62,7 @@ type statements struct {
 	lane, tool, nextLane, head, version                  *sqlite3.Stmt
 
 	insertLane, insertIntent, deleteIntent, insertState, insertChange, insertContract *sqlite3.Stmt
-	insertClaim, deleteClaim, updateHeld, deleteState                                 *sqlite3.Stmt
+	insertClaim, insertClaims, deleteClaim, updateHeld, deleteState                   *sqlite3.Stmt
 
 	updateState, claim, refuse, aside, lease, confirm, insertRestore *sqlite3.Stmt
 
@@ -109,6 +109,7 @@ func newWriter(db *DB) (_ *writer, err error) {
 		insertChange:          &w.stmt.insertChange,
 		insertContract:        &w.stmt.insertContract,
 		insertClaim:           &w.stmt.insertClaim,
+		insertClaims:          &w.stmt.insertClaims,
 		deleteState:           &w.stmt.deleteState,
 		deleteClaim:           &w.stmt.deleteClaim,
 		updateHeld:            &w.stmt.updateHeld,
